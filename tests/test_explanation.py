@@ -1,25 +1,31 @@
 import importlib
+import io
 import json
 import pickle
-import zipfile
-from dataclasses import replace
+import pkgutil
+from dataclasses import fields, replace
 
 import numpy as np
+import pandas
+import polars
+import pyarrow as arrow
 import pytest
+import shap
 from sklearn.ensemble import RandomForestRegressor
 
+import exactshap.readers as readers
 from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
 from exactshap.results.data import value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from explanation_factory import bilinear, linear
+from explanation_factory import bilinear, linear, rewritten
 from tolerances import FLOAT32_PEER, roundings
 
 X = np.random.default_rng(1).normal(size=(6, 3))
 
 
 def frame(kind, **extra):
-    library = pytest.importorskip(kind)
+    library = importlib.import_module(kind)
     columns = {f"x{j}": X[:, j] for j in range(3)} | extra
     return library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
 
@@ -33,10 +39,7 @@ def frame(kind, **extra):
         ({"values": np.zeros(3)}, r"`values` must have shape \(n_rows, n_players\[, n_outputs\]\). Got \(3,\)"),
         ({"baseline": np.ones((6, 2))}, r"`baseline` has shape \(6, 2\), `values` has shape \(6, 3\)"),
         ({"baseline": 1.0}, r"`baseline` has shape \(\), `values` has shape \(6, 3\)"),
-        (
-            {"prediction": np.ones(5)},
-            r"`prediction` has shape \(5,\), `values` has shape \(6, 3\). `prediction` must have shape \(6,\)",
-        ),
+        ({"prediction": np.ones(5)}, r"`prediction` has shape \(5,\), `values` has.*`prediction` must have shape \(6,\)"),
         ({"residual": np.ones((6, 1))}, r"`residual` has shape \(6, 1\)"),
         ({"std_error": np.ones((6, 2))}, r"`std_error` has shape \(6, 2\), `values` has shape \(6, 3\)"),
         ({"covariances": np.ones((6, 3))}, r"`covariances` must have shape \(6, 3, 3\)"),
@@ -66,6 +69,10 @@ def test_arrays_that_do_not_fit_are_refused(changes, text):
         ({"feature_names": [1, 2, 3]}, "`feature_names` must be strings. Got int 1"),
         ({"index": 3}, "`index` must be a str. Got 3"),
         ({"groups": ["x0"]}, "`groups` must map player names to columns. Got list"),
+        ({"mask_difference": "x"}, "mask_difference"),
+        ({"mask_tolerance": -1.0}, "mask_tolerance"),
+        ({"n_masks": 0.5}, "n_masks"),
+        ({"mask_rows": (1.5,)}, "mask_rows"),
     ],
 )
 def test_types_are_checked(changes, text):
@@ -155,6 +162,7 @@ def test_one_output_by_name_or_number():
     np.testing.assert_array_equal(chosen.std_error, explanation.std_error[:, :, 1])
     assert chosen.output_names is None
     assert "class 1" in chosen.unit
+    assert not chosen.exact
     np.testing.assert_array_equal(explanation.output(-1).values, explanation.values[:, :, 2])
     np.testing.assert_array_equal(bilinear().output(0).set_values, bilinear().set_values)
     with pytest.raises(UnknownNameError, match=r"Unknown output 'class 9'. Did you mean"):
@@ -178,17 +186,11 @@ def test_interactions_are_symmetric_with_values_on_the_diagonal():
                 assert matrix[i, j, k] == expected
     with pytest.raises(InputError, match=r"Interactions need order=2. Got order=1"):
         linear(X).interactions
-
-
-def test_interactions_of_several_outputs():
-    one = bilinear(n=2, d=3)
-    shared = {"baseline": np.zeros((2, 2)), "residual": np.zeros((2, 2)), "output_names": ["a", "b"]}
-    doubled = {
-        name: np.stack([getattr(one, name), 2 * getattr(one, name)], axis=-1) for name in ("values", "set_values", "prediction")
-    }
-    explanation = replace(one, **doubled, **shared)
-    np.testing.assert_array_equal(explanation.interactions[..., 1], 2 * one.interactions)
-    np.testing.assert_array_equal(explanation.output("b").interactions, 2 * one.interactions)
+    zeros, names = np.zeros((3, 2)), ("values", "set_values", "prediction")
+    doubled = {name: np.stack([getattr(explanation, name), 2 * getattr(explanation, name)], axis=-1) for name in names}
+    several = replace(explanation, **doubled, baseline=zeros, residual=zeros, output_names=["a", "b"])
+    np.testing.assert_array_equal(several.interactions[..., 1], 2 * matrix)
+    np.testing.assert_array_equal(several.output("b").interactions, 2 * matrix)
 
 
 def test_certificate_names_the_worst_row_and_fails_above_its_own_tolerance():
@@ -199,13 +201,6 @@ def test_certificate_names_the_worst_row_and_fails_above_its_own_tolerance():
     assert certificate.max_residual == 1e-9
     assert "FAILED, first at row 1" in str(certificate)
     assert linear(X).certificate().passed
-
-
-def test_a_residual_that_is_not_a_number_fails():
-    residual = np.array([0.0, np.nan, 0.0, 0.0, 0.0, 0.0])
-    certificate = linear(X, residual=residual).certificate()
-    assert not certificate.passed
-    assert certificate.row == 1
 
 
 @pytest.mark.parametrize("n_outputs", [None, 2])
@@ -231,6 +226,7 @@ def test_few_rows_are_held_against_their_tolerance_as_many_are(n_rows, n_outputs
     masks_agree = mask_difference is None or mask_difference <= 1e-9
     assert explanation.is_within_tolerance == (masks_agree and explanation.rows_within_tolerance.all())
     assert explanation.is_within_tolerance == (passes if n_rows else masks_agree)
+    assert explanation.certificate().passed == explanation.is_within_tolerance
 
 
 def test_additive_tells_shares_from_other_values():
@@ -257,11 +253,6 @@ def test_standard_deviations_come_from_covariances():
     np.testing.assert_array_equal(explanation.covariance(-1), covariances[-1])
 
 
-def test_exact_means_no_standard_error():
-    assert linear(X).exact
-    assert not linear(X, std_error=np.zeros((6, 3))).exact
-
-
 def test_empty_explanations_work():
     empty = linear(np.empty((0, 3)))
     assert len(empty) == 0
@@ -282,12 +273,8 @@ def test_repr_says_which_game_was_played_and_what_it_is_not(name):
         "seconds         0.25",
     ):
         assert word in text
-
-
-def test_html_repr_escapes_names():
-    html = linear(X, model_name="<script>alert(1)</script>")._repr_html_()
-    assert "<script>" not in html
-    assert "&lt;script&gt;" in html
+    assert max(map(len, text.splitlines())) <= 116
+    assert any(line.startswith(" " * 18) for line in text.splitlines())
 
 
 # --- frames -----------------------------------------------------------------------------------------------------------
@@ -300,12 +287,9 @@ def test_frames_come_back_in_their_kind(kind):
     assert type(result).__module__.startswith(kind)
     np.testing.assert_array_equal(np.asarray(result), explanation.values)
     assert list(getattr(result, "column_names", result.columns if kind != "pyarrow" else None)) == ["x0", "x1", "x2"]
-
-
-def test_frames_keep_the_pandas_index_through_selection():
-    data = frame("pandas")
-    data.index = [f"person {i}" for i in range(6)]
-    assert list(linear(X, data=data)[[4, 1]].to_frame().index) == ["person 4", "person 1"]
+    if kind == "pandas":
+        labelled = explanation.data.set_axis([f"person {i}" for i in range(6)])
+        assert list(linear(X, data=labelled)[[4, 1]].to_frame().index) == ["person 4", "person 1"]
 
 
 def test_frames_of_outputs_and_sets_have_one_column_each():
@@ -323,8 +307,6 @@ def test_frames_of_outputs_and_sets_have_one_column_each():
 
 
 def test_to_shap_is_the_real_class_with_the_same_numbers():
-    shap = pytest.importorskip("shap")
-    pandas = pytest.importorskip("pandas")
     data = pandas.DataFrame({"x0": X[:, 0], "x1": ["b", "a", None, "b", "c", "a"], "x2": X[:, 2] > 0}, index=list("uvwxyz"))
     explanation = linear(X, data=data, std_error=np.ones((6, 3)))
     other = explanation.to_shap()
@@ -339,41 +321,24 @@ def test_to_shap_is_the_real_class_with_the_same_numbers():
     assert other.feature_names == ["x0", "x1", "x2"]
     np.testing.assert_array_equal(other.error_std, 1.0)
     assert other.compute_time == 0.25
+    several = linear(X, n_outputs=3)
+    chosen = several.to_shap()[:, :, "class 2"]
+    np.testing.assert_array_equal(chosen.values, several.values[:, :, 2])
+    np.testing.assert_array_equal(chosen.base_values, several.baseline[:, 2])
 
 
-def test_to_shap_of_several_outputs_selects_by_name():
-    pytest.importorskip("shap")
-    explanation = linear(X, n_outputs=3)
-    chosen = explanation.to_shap()[:, :, "class 2"]
-    np.testing.assert_array_equal(chosen.values, explanation.values[:, :, 2])
-    np.testing.assert_array_equal(chosen.base_values, explanation.baseline[:, 2])
-
-
+@pytest.mark.parametrize("kind", ["pandas", "array"])
 @pytest.mark.parametrize("groups", [{"g": (0, 2)}, {"g": ("x0", "x2")}, {"g": ("x0", "x2"), "x1": ("x1",)}])
-def test_to_shap_shows_the_mean_of_a_numeric_group(groups):
-    pytest.importorskip("shap")
-    explanation = linear(X[:, :2], data=frame("pandas"), names=["g", "x1"], groups=groups)
-    other = explanation.to_shap()
+def test_to_shap_shows_the_mean_of_a_numeric_group_and_the_text_of_another(groups, kind):
+    other = linear(X[:, :2], data=X if kind == "array" else frame(kind), names=["g", "x1"], groups=groups).to_shap()
     np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=roundings(5))
     np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
-
-
-def test_groups_of_an_array_may_use_the_names_that_readers_give():
-    pytest.importorskip("shap")
-    other = linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": ("x0", "x2")}).to_shap()
-    np.testing.assert_allclose(other.data[:, 0], (X[:, 0] + X[:, 2]) / 2, rtol=roundings(5))
-    np.testing.assert_array_equal(other.data[:, 1], X[:, 1])
-
-
-def test_to_shap_shows_the_text_of_a_group_that_is_not_numeric():
-    pytest.importorskip("shap")
     data = frame("pandas", city=["NY", "LA"] * 3)
-    other = linear(X[:, :3], data=data, names=["g", "x1", "x2"], groups={"g": ("x0", "city")}).to_shap()
-    assert other.display_data[0, 0] == f"{X[0, 0]}, NY"
+    words = linear(X[:, :3], data=data, names=["g", "x1", "x2"], groups={"g": ("x0", "city")}).to_shap()
+    assert words.display_data[0, 0] == f"{X[0, 0]}, NY"
 
 
 def test_groups_that_do_not_fit_the_data_are_refused():
-    pytest.importorskip("shap")
     with pytest.raises(InputError, match="`data` does not have the columns of the players"):
         linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": (0,)}).to_shap()
     with pytest.raises(InputError, match="A group names column 'zz', which `data` does not have"):
@@ -381,7 +346,6 @@ def test_groups_that_do_not_fit_the_data_are_refused():
 
 
 def test_to_shap_keeps_pairs_as_shap_has_them():
-    shap = pytest.importorskip("shap")
     explanation = bilinear(index="k-sii")
     other = explanation.to_shap()
     assert other.values.shape == explanation.interactions.shape
@@ -392,17 +356,11 @@ def test_to_shap_keeps_pairs_as_shap_has_them():
 
 
 def test_shap_pairs_of_trees_are_those_of_shap():
-    shap = pytest.importorskip("shap")
     rows = np.random.default_rng(0).normal(size=(60, 3))
     model = RandomForestRegressor(3, max_depth=3, random_state=0).fit(rows, rows[:, 0] * rows[:, 1])
     ours = explain(model, X[:3], index="k-sii", order=2).to_shap()
     theirs = shap.TreeExplainer(model).shap_interaction_values(X[:3])
     np.testing.assert_allclose(ours.values, theirs, atol=FLOAT32_PEER)
-
-
-def test_one_row_at_a_time_for_shapiq():
-    with pytest.raises(TypeError, match=r"shapiq holds one row at a time\. .* has 6: to_shapiq\(0\) is the first"):
-        linear(X).to_shapiq()
 
 
 @pytest.mark.peer
@@ -442,6 +400,8 @@ def test_to_shapiq_of_one_output_and_of_an_index_without_a_name():
 
 @pytest.mark.parametrize("module", ["shap", "shapiq"])
 def test_missing_libraries_are_named_with_their_fix(module, monkeypatch):
+    with pytest.raises(TypeError, match=r"shapiq holds one row at a time\. .* has 6: to_shapiq\(0\) is the first"):
+        linear(X).to_shapiq()
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(ImportError, match=r"pip install \"exactshap\["):
         linear(X).to_shap() if module == "shap" else linear(X).to_shapiq(0)
@@ -451,8 +411,6 @@ def test_missing_libraries_are_named_with_their_fix(module, monkeypatch):
 
 
 def assert_same(one, other):
-    from dataclasses import fields
-
     for field in fields(one):
         a, b = getattr(one, field.name), getattr(other, field.name)
         if isinstance(a, np.ndarray):
@@ -497,32 +455,16 @@ def test_saved_frames_come_back_in_their_kind(kind, tmp_path):
 
 
 def test_a_pandas_frame_keeps_index_and_categories(tmp_path):
-    pandas = pytest.importorskip("pandas")
     data = pandas.DataFrame({"a": pandas.Categorical(["x", "y", "x"], ordered=True), "b": [1, None, 3]}, index=["i", "j", "k"])
     data["b"] = data["b"].astype("Int64")
     linear(X[:3, :2], data=data).save(tmp_path / "e.npz")
     pandas.testing.assert_frame_equal(Explanation.load(tmp_path / "e.npz").data, data)
 
 
-COLUMNS_WITHOUT_A_PLACE_IN_FILES = [
-    "intervals",
-    "periods",
-    "durations",
-    "tuples",
-    "mixed",
-    "lists",
-    "complex",
-    "large",
-    "words",
-]
-
-
-def column_without_a_place_in_files(kind):
-    """Return six cells, and the text of the first."""
-    pandas = pytest.importorskip("pandas")
-    spans = pandas.cut(np.arange(6.0), [-1, 2, 9])
+def without_a_place_in_files():
+    """Return six cells of each kind, and the text of the first."""
     return {
-        "intervals": (spans, "(-1, 2]"),
+        "intervals": (pandas.cut(np.arange(6.0), [-1, 2, 9]), "(-1, 2]"),
         "periods": (pandas.Categorical(pandas.period_range("2026-01", periods=6, freq="M")), "2026-01"),
         "durations": (pandas.Categorical(pandas.to_timedelta(np.arange(6), "h")), "0 days 00:00:00"),
         "tuples": ([(1, "a")] * 6, "(1, 'a')"),
@@ -531,15 +473,13 @@ def column_without_a_place_in_files(kind):
         "complex": (np.full(6, 1j), "1j"),
         "large": ([2**70] * 6, str(2**70)),
         "words": (["", "b"] * 3, ""),
-        "empty": ([""] * 6, ""),
-    }[kind]
+    }
 
 
 @pytest.mark.parametrize("array", [False, True])
-@pytest.mark.parametrize("kind", COLUMNS_WITHOUT_A_PLACE_IN_FILES)
+@pytest.mark.parametrize("kind", without_a_place_in_files())
 def test_cells_that_files_cannot_hold_are_saved_as_their_text(kind, array, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    column, text = column_without_a_place_in_files(kind)
+    column, text = without_a_place_in_files()[kind]
     data = pandas.DataFrame({"a": column, "b": [None, 1.0] * 3})
     linear(X[:, :2], data=data.to_numpy(object) if array else data).save(tmp_path / "e.npz")
     loaded = Explanation.load(tmp_path / "e.npz")
@@ -552,8 +492,6 @@ def test_cells_that_files_cannot_hold_are_saved_as_their_text(kind, array, tmp_p
 
 
 def test_texts_of_polars_and_pyarrow_that_files_cannot_hold(tmp_path):
-    polars = pytest.importorskip("polars")
-    arrow = pytest.importorskip("pyarrow")
     words = polars.Series("a", [(1, 2)] * 6, dtype=polars.Object)
     spans = arrow.array([(1, 2, 3)] * 6, arrow.month_day_nano_interval())
     for data in (polars.DataFrame([words]), arrow.table({"a": spans})):
@@ -565,7 +503,6 @@ def test_texts_of_polars_and_pyarrow_that_files_cannot_hold(tmp_path):
 
 @pytest.mark.parametrize("index", ["intervals", "levels", "objects"])
 def test_row_labels_come_back_as_they_are_shown(index, tmp_path):
-    pandas = pytest.importorskip("pandas")
     labels = {
         "intervals": pandas.CategoricalIndex(pandas.cut(np.arange(6.0), 3)),
         "levels": pandas.MultiIndex.from_product([[1, 2], ["a", "b", "c"]]),
@@ -592,27 +529,11 @@ def test_an_interrupted_save_leaves_the_old_file_and_no_draft(tmp_path, monkeypa
     assert [file.name for file in tmp_path.iterdir()] == ["e.npz"]
 
 
-def rewritten(tmp_path, **entries):
-    """Save an explanation, then replace some entries of the archive (None removes one)."""
-    linear(X).save(tmp_path / "good.npz")
-    with zipfile.ZipFile(tmp_path / "good.npz") as good, zipfile.ZipFile(tmp_path / "bad.npz", "w") as bad:
-        content = {name: good.read(name) for name in good.namelist()}
-        for name, change in entries.items():
-            name = name.replace("__", ".")
-            content[name] = change(content.get(name)) if callable(change) else change
-        for name, part in content.items():
-            if part is not None:
-                bad.writestr(name, part)
-    return tmp_path / "bad.npz"
-
-
 def changed_json(**changes):
     return lambda text: json.dumps(json.loads(text) | changes).encode()
 
 
 def npy_of_objects():
-    import io
-
     buffer = io.BytesIO()
     np.save(buffer, np.array([{"a": 1}], dtype=object), allow_pickle=True)
     return buffer.getvalue()
@@ -641,23 +562,16 @@ def npy_of_objects():
 )
 def test_damaged_files_are_refused_with_the_place(entries, text, tmp_path):
     with pytest.raises(ModelFormatError, match=text):
-        Explanation.load(rewritten(tmp_path, **entries))
+        Explanation.load(rewritten(tmp_path / "bad.npz", linear(X), **entries))
 
 
-def test_pickles_truncated_files_and_large_files_are_refused(tmp_path):
+def test_pickles_and_large_files_are_refused(tmp_path):
     (tmp_path / "p.npz").write_bytes(pickle.dumps(linear(X)))
     with pytest.raises(ModelFormatError, match="Pickles are never loaded"):
         Explanation.load(tmp_path / "p.npz")
     linear(X).save(tmp_path / "e.npz")
-    whole = (tmp_path / "e.npz").read_bytes()
-    for length in range(0, len(whole), 97):
-        (tmp_path / "t.npz").write_bytes(whole[:length])
-        with pytest.raises(ModelFormatError):
-            Explanation.load(tmp_path / "t.npz")
     with pytest.raises(ModelFormatError, match=r"is larger than allowed. It holds .* bytes. Pass max_bytes="):
         Explanation.load(tmp_path / "e.npz", max_bytes=100)
-    with pytest.raises(FileNotFoundError):
-        Explanation.load(tmp_path / "nothing.npz")
 
 
 def test_bytes_turned_over_are_refused_or_harmless(tmp_path):
@@ -688,28 +602,11 @@ def test_fingerprints_do_not_depend_on_the_library():
 
 
 def test_every_value_function_of_every_reader_has_its_sentence():
-    import pkgutil
-
-    import exactshap.readers as readers
 
     modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(readers.__path__, "exactshap.readers.")]
     names = {name for module in modules for name in getattr(module, "VALUE_FUNCTIONS", ())}
     assert {"functional", "interventional", "path_dependent"} <= names
     assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []
-
-
-def test_what_an_explanation_lacks_is_said_with_a_way():
-    explanation = linear(X)
-    with pytest.raises(InputError, match=r"covariances"):
-        explanation.covariance(0)
-    with pytest.raises(TypeError, match=r"Take an output with .output\(name\), and the values of a feature"):
-        explanation["x1"]
-
-
-def test_long_facts_are_wrapped_beside_their_names():
-    lines = repr(linear(X)).splitlines()
-    assert max(map(len, lines)) <= 116
-    assert any(line.startswith(" " * 18) for line in lines)
 
 
 def test_a_passed_certificate_shows_the_tolerance_of_its_largest_residual():

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas
 import pytest
+from sklearn.svm import SVR
 
-from exactshap import Explainer
+from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnknownNameError
 from explanation_factory import linear
 from tolerances import assert_close
@@ -21,7 +22,7 @@ def normal_rows(rng, n, noise=0.0, shift=0.0):
     return linear(noisy, values=noisy, baseline=np.zeros(n), prediction=prediction, residual=0.0 * prediction, std_error=error)
 
 
-def coverage(draw, truth, replicates=300):
+def coverage(draw, truth, replicates=120):
     inside, estimates = [], []
     for seed in range(replicates):
         importance = draw(np.random.default_rng(seed), seed)
@@ -30,8 +31,8 @@ def coverage(draw, truth, replicates=300):
     return float(np.mean(inside)), float(np.mean(estimates))
 
 
-# 300 replicates of three players: a coverage of 0.95 is off by 0.0073 by chance; three of these and a percent of slack.
-COVERED = (0.918, 0.982)
+# 120 replicates of three players: a coverage of 0.95 is off by 0.0115 by chance; three of these and a percent of slack.
+COVERED = (0.905, 0.995)
 TRUTH = np.sqrt(2.0 / np.pi)
 
 
@@ -51,7 +52,7 @@ def test_exact_values_give_plain_means():
 def test_intervals_over_rows_cover():
     covered, mean = coverage(lambda rng, seed: normal_rows(rng, 80).importance(n_bootstrap=400, random_state=seed), TRUTH)
     assert COVERED[0] < covered < COVERED[1]
-    assert mean == pytest.approx(TRUTH, abs=4 * 0.6 / np.sqrt(300 * 3 * 80))
+    assert mean == pytest.approx(TRUTH, abs=4 * 0.6 / np.sqrt(120 * 3 * 80))
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.7])
@@ -59,7 +60,7 @@ def test_noise_is_taken_off_sampled_values(shift):
     truth = np.abs(shift + np.random.default_rng(0).normal(size=10**6)).mean()
     debiased, mean = coverage(lambda rng, _: normal_rows(rng, 250, 0.4, shift).importance(n_bootstrap=400), truth)
     assert COVERED[0] < debiased < COVERED[1]
-    naive = np.mean([np.abs(normal_rows(np.random.default_rng(s), 250, 0.4, shift).values).mean() for s in range(300)])
+    naive = np.mean([np.abs(normal_rows(np.random.default_rng(s), 250, 0.4, shift).values).mean() for s in range(120)])
     assert abs(mean - truth) < 0.25 * abs(naive - truth)
 
 
@@ -111,8 +112,6 @@ def test_several_outputs_have_a_line_each():
 
 
 def test_it_is_of_models_too_and_prints_the_strongest_first():
-    from sklearn.svm import SVR
-
     X = pandas.DataFrame(np.random.default_rng(0).normal(size=(90, 3)), columns=["age", "bmi", "bp"])
     explainer = Explainer(SVR(C=10.0).fit(X, 3 * X["bmi"] + X["bp"]), X[:20])
     explanation = explainer(X[20:])
@@ -157,8 +156,6 @@ def test_a_player_without_spread_has_an_interval_without_width():
 
 
 def test_nothing_is_taken_off_posterior_means():
-    from exactshap import explain
-
     def predict(rows):
         return np.tanh(rows[:, 0] * rows[:, 1] + rows[:, 2]) + rows @ np.linspace(0.0, 0.3, 10)
 

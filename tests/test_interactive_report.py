@@ -6,10 +6,13 @@ import re
 import sys
 import zlib
 
+import matplotlib.image as image
 import numpy as np
+import pandas
 import pytest
 
 import browser as browsers
+from command import run
 from exactshap.errors import InputError
 from exactshap.results.data import as_days
 from exactshap.results.report import render_interactive
@@ -17,24 +20,10 @@ from exactshap.results.report._interactive import own_script
 from exactshap.results.report.interactive import charts, pack
 from exactshap.results.report.interactive._data import rounded
 from explanation_factory import bilinear, linear
+from pages import EVIL
 from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, PIXELS, roundings
 
-pytest.importorskip("jinja2")
-pytest.importorskip("altair")
-pytest.importorskip("vl_convert")
-pandas = pytest.importorskip("pandas")
-
 ROUNDED, ROUNDED_ERRORS = 1.01 * 2**-17, 1.01 * 2**-10  # half a unit of 16 and of 9 bits of mantissa
-EVIL = [
-    '<script>window.hacked="a"</script>',
-    "</script><script>window.hacked='b'</script>",
-    '"><img src=x onerror="window.hacked=1">',
-    "javascript:window.hacked=1",
-    "a\u2028b\u2029c\x00d\u202ee",
-    "{{ 7*7 }}<!--<script>",
-    "datum['x'] ? (window.hacked=1) : 0",
-    "a.b[c]\\d",
-]
 
 
 def people(n=300, **changes):
@@ -157,8 +146,13 @@ def test_only_columns_of_dates_are_dates():
 # --- the page as text -------------------------------------------------------------------------------------------------
 
 
-def test_the_policy_allows_the_two_scripts_by_their_hashes_and_no_others():
-    page = render_interactive(people())
+@pytest.fixture(scope="module")
+def plain_page():
+    return render_interactive(people())
+
+
+def test_the_policy_allows_the_two_scripts_by_their_hashes_and_no_others(plain_page):
+    page = plain_page
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page).group(1).replace("&#39;", "'")
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
@@ -168,15 +162,14 @@ def test_the_policy_allows_the_two_scripts_by_their_hashes_and_no_others():
     assert len(hashes) == 2
 
 
-def test_no_word_of_the_user_is_part_of_a_script_or_a_chart():
-    clean = render_interactive(people())
+def test_no_word_of_the_user_is_part_of_a_script_or_a_chart(plain_page):
     names = [f"{EVIL[0]}{j}" for j in range(5)]
     hostile = render_interactive(
         people(names=names, data=people().data.set_axis(names, axis=1), model_name=EVIL[1]), title=EVIL[2]
     )
     parts = re.compile(r"<script[ >].*?</script>", re.DOTALL)
     numbers, *scripts = parts.findall(hostile)
-    assert scripts == parts.findall(clean)[1:]
+    assert scripts == parts.findall(plain_page)[1:]
     assert re.fullmatch(r'<script type="text/plain" id="numbers">[A-Za-z0-9+/=]+</script>', numbers)
     assert "<img" not in parts.sub("", hostile)
 
@@ -478,7 +471,6 @@ def test_keys_alone_choose_a_row_and_a_feature(browser, path):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_two_widths_and_two_schemes(browser, path, tmp_path, width, scheme):
-    image = pytest.importorskip("matplotlib.image")
     with browsers.opened(browser, path, width=width, scheme=scheme) as page:
         page.wait_for_timeout(300)
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -607,12 +599,7 @@ def test_without_scripts_the_page_says_what_to_do(browser, path):
 
 
 def test_the_command_writes_the_interactive_page(tmp_path):
-    pytest.importorskip("typer")
-    from exactshap.cli import main
-
     saved, out = tmp_path / "saved.npz", tmp_path / "page.html"
     people().save(saved)
-    with pytest.raises(SystemExit) as ended:
-        main(["report", str(saved), "--out", str(out), "--interactive"])
-    assert ended.value.code == 0
+    assert run("report", saved, "--out", out, "--interactive") == 0
     assert "'sha256-" in out.read_text(encoding="utf-8").replace("&#39;", "'")

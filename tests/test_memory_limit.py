@@ -19,6 +19,7 @@ from exactshap import Explainer
 from exactshap.errors import BudgetError, InputError
 from exactshap.readers import AdditiveModel
 from exactshap.solvers.additive import Monomials
+from peaks import traced
 from tolerances import assert_close
 
 RNG = np.random.default_rng(0)
@@ -42,7 +43,7 @@ FAMILIES = {
     "SVR with a folded background": (lambda: SVR().fit(X, Y), 300, {}),
     "pipeline": (lambda: make_pipeline(StandardScaler(), SVR()).fit(X, Y), 1, {}),
     "Gaussian process": (lambda: GaussianProcessRegressor(optimizer=None).fit(X[:100], Y[:100]), 10, {"uncertainty": True}),
-    "observational": (lambda: SVR().fit(X[:150], Y[:150]), None, {"value_function": "observational"}),
+    "observational": (lambda: SVR().fit(X[:100], Y[:100]), None, {"value_function": "observational"}),
     "random features": (lambda: make_pipeline(RBFSampler(n_components=30), Ridge()).fit(X, Y), 10, {}),
     "forest": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), None, {}),
     "forest with a background": (lambda: RandomForestRegressor(30, max_depth=8, random_state=0).fit(X, Y), 100, {}),
@@ -93,12 +94,10 @@ def test_rows_without_end_are_refused_with_what_to_do():
 def test_rows_that_repeat_are_read_in_blocks():
     explainer = Explainer(Ridge().fit(X, Y), X[:10], memory_limit=2**24)
     rows = np.broadcast_to(X[0], (500_000, 8))
-    tracemalloc.start()
-    explanation = explainer(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as peak:
+        explanation = explainer(rows)
     held = sum(array.nbytes for array in vars(explanation).values() if isinstance(array, np.ndarray) and array is not rows)
-    assert peak < held + 2**24 + rows.nbytes / 4
+    assert peak[0] < held + 2**24 + rows.nbytes / 4
     assert np.all(explanation.values == explanation.values[0])
 
 
@@ -109,32 +108,28 @@ def test_many_rows_take_the_result_and_what_the_forecast_says(make, background):
     model = make().fit(X, Y)
     if background is None and isinstance(model, Ridge):
         background = X[:1]
-    explainer, rows = Explainer(model, background, memory_limit=2**22), np.tile(X, (1000, 1))
+    explainer, rows = Explainer(model, background, memory_limit=2**22), np.tile(X, (400, 1))
     explainer(rows[:5000])
-    tracemalloc.start()
-    found = explainer(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as peak:
+        found = explainer(rows)
     result = sum(array.nbytes for array in vars(found).values() if isinstance(array, np.ndarray) and array is not found.data)
     assert explainer.plan(rows).result == result
     three = 3.0 * 8.0 * len(rows)
     assert explainer.plan(rows).memory >= three
-    assert peak - result <= three + 2**22 + INTERPRETER
+    assert peak[0] - result <= three + 2**22 + INTERPRETER
 
 
 def test_many_rows_are_verified_in_blocks():
     model = Ridge().fit(X, Y)
-    rows = np.broadcast_to(X[0], (50_000, 8)).copy()
-    explainer = Explainer(model, X[:20], memory_limit=2**22)  # masked by hand, the rows would take 64 MiB at a time
-    tracemalloc.start()
-    verification = explainer.verify(rows)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    rows = np.broadcast_to(X[0], (20_000, 8)).copy()
+    explainer = Explainer(model, X[:20], memory_limit=2**21)  # masked by hand, the rows would take 25 MiB at a time
+    with traced() as peak:
+        verification = explainer.verify(rows)
     assert verification.passed, verification
-    assert verification.n_rows == 50_000
-    assert peak < 3 * 2**22
-    rows[40_000, 3] = np.nan
-    with pytest.raises(InputError, match="row 40000"):
+    assert verification.n_rows == 20_000
+    assert peak[0] < 3 * 2**21
+    rows[15_000, 3] = np.nan
+    with pytest.raises(InputError, match="row 15000"):
         explainer.verify(rows)
     with pytest.raises(InputError, match="There is nothing to verify"):
         explainer.verify(rows[:0])
@@ -169,13 +164,8 @@ def test_the_limit_holds(family):
     result = explanation.values.nbytes + (0 if explanation.covariances is None else explanation.covariances.nbytes)
     assert peak <= limit + 3.0 * result + INTERPRETER  # blocks are joined once, and predictions kept beside them
     assert peak + INTERPRETER >= limit / 8.0 or limit < 4.0 * INTERPRETER  # the limit says something
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_what_does_not_fit_is_refused(family):
-    make, n_background, settings = FAMILIES[family]
     with pytest.raises(BudgetError, match=r"does not fit|not fit in memory_limit"):
-        Explainer(make(), None if n_background is None else X[:n_background], memory_limit=10.0, **settings)(X[:3])
+        Explainer(model, background, memory_limit=10.0, **settings)(X[:3])
 
 
 def test_a_forest_counts_its_tables():
@@ -195,12 +185,9 @@ def test_a_sampled_black_box_counts_the_covariances_of_its_calls():
     explainer = Explainer(lambda z: np.tanh(np.asarray(z) @ weights), rows[:1], **settings)
     explainer(rows[1:2])
     foretold = explainer.plan(rows[2:]).memory
-    gc.collect()
-    tracemalloc.start()
-    explainer(rows[2:])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak / 1.5 <= foretold <= 1.5 * peak
+    with traced() as peak:
+        explainer(rows[2:])
+    assert peak[0] / 1.5 <= foretold <= 1.5 * peak[0]
     with pytest.raises(BudgetError, match="not fit in memory_limit"):
         Explainer(lambda z: np.tanh(np.asarray(z) @ weights), rows[:1], memory_limit=foretold / 4, **settings)(rows[2:])
 
@@ -211,12 +198,9 @@ def test_a_bag_of_some_columns_holds_its_rows_once(n_jobs):
     model = BaggingRegressor(Ridge(), 40, max_features=0.5, random_state=0).fit(rows[:200], rows[:200, 0])
     explainer = Explainer(model, rows[:5], n_jobs=n_jobs)
     explainer(rows[:50])
-    gc.collect()
-    tracemalloc.start()
-    values = explainer(rows).values
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak <= explainer.reader.memory(4096, 1) + 2.0 * values.nbytes + INTERPRETER
+    with traced() as peak:
+        values = explainer(rows).values
+    assert peak[0] <= explainer.reader.memory(4096, 1) + 2.0 * values.nbytes + INTERPRETER
 
 
 def test_few_rows_of_many_pairs_need_what_the_solver_adds_up_in():
@@ -233,29 +217,8 @@ def test_a_tile_of_the_background_shrinks_with_the_limit():
     limit = 64 * 2**20
     explainer = Explainer(model, rows[:1000], memory_limit=limit)
     explainer(rows[:1])
-    gc.collect()
-    tracemalloc.start()
-    small = explainer(rows[:1])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak <= limit
+    with traced() as peak:
+        small = explainer(rows[:1])
+    assert peak[0] <= limit
     whole = Explainer(model, rows[:1000])(rows[:1])
     assert np.abs(small.values - whole.values).max() <= whole.tolerance.max()
-
-
-@pytest.mark.parametrize("cell", [np.nan, np.inf, 1e300])
-@pytest.mark.parametrize("family", ["SVR", "linear", "forest", "forest with a background", "boosting"])
-def test_a_plan_refuses_the_rows_that_the_call_refuses(family, cell):
-    make, n_background, settings = FAMILIES[family]
-    explainer = Explainer(make(), None if n_background is None else X[:n_background], **settings)
-    rows = X.copy()
-    rows[[417, 503], 2] = cell
-
-    def said(call):
-        try:
-            call(rows)
-        except ValueError as error:
-            return f"{error}"
-        return "nothing"
-
-    assert said(explainer.plan) == said(explainer)

@@ -1,6 +1,8 @@
 """What a file, a name or a cell of a stranger must not do: run code, take memory, break what is shown."""
 
 import copy
+import csv
+import importlib
 import io
 import json
 import os
@@ -10,20 +12,32 @@ import signal
 import struct
 import subprocess
 import sys
-import tracemalloc
 import zipfile
 from pathlib import Path
 
+import joblib
 import numpy as np
+import pandas
+import pyarrow as arrow
+import pyarrow.parquet as parquet_files
 import pytest
+import skops.io
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LinearRegression
 
 import fuzz
-from exactshap import Explainer, errors
+from exactshap import Explainer, decompose_mmd, errors, estimators, trees
 from exactshap._runtime.files import atomic_write
-from exactshap.errors import InputError, ModelFormatError, message, printable
+from exactshap.cli import main
+from exactshap.cli._io import _OWN_TYPES, _own_types, load_model, read_table, write_table
+from exactshap.cli._options import read_groups
+from exactshap.errors import InputError, ModelFormatError, message, printable, warn
 from exactshap.results.explanation import Explanation
-from explanation_factory import bilinear, linear
+from exactshap.results.explanation._storage import unpacked_bytes
+from exactshap.results.report.shares import render_shares
+from exactshap.scale import StoredTable, explain_dataset
+from explanation_factory import bilinear, facts, linear, rewritten
+from peaks import traced
 
 X = np.random.default_rng(0).normal(size=(5, 1))
 
@@ -80,23 +94,25 @@ LOADERS = {
         content={"func": node("TypeNode", name), "args": sequence(values), "kwds": plain(None), "namespace": plain(None)},
     ),
 }
-NAMES = [
-    "exactshap.cli._io._load_pickle",
-    "exactshap.cli._io.load_model",
-    "exactshap.cli._io._read",
-    "exactshap.cli.main",
-    "exactshap._runtime.optional.require",
-    "exactshap._runtime.files.atomic_write",
-    "exactshap.trees.load",
-    "exactshap.trees.loads",
-    "exactshap.readers.register",
-    "exactshap.explain",
-    "exactshap.kernels.Custom",
-    "exactshap.kernels._algebra.Custom",
-    "exactshap.estimators.rkhs_weighting._instantiations.MonteCarlo",
-    "exactshap.estimators.shapley_ridge._regressor.np",
-    "exactshap.estimators.shapley_ridge._regressor.ShapleyKernelRidgeX",
-    "exactshap.estimators.ShapleyKernelRidge",
+OURS = [
+    "cli._io._load_pickle",
+    "cli._io.load_model",
+    "cli._io._read",
+    "cli.main",
+    "_runtime.optional.require",
+    "_runtime.files.atomic_write",
+    "trees.load",
+    "trees.loads",
+    "readers.register",
+    "explain",
+    "kernels.Custom",
+    "kernels._algebra.Custom",
+    "estimators.rkhs_weighting._instantiations.MonteCarlo",
+    "estimators.shapley_ridge._regressor.np",
+    "estimators.shapley_ridge._regressor.ShapleyKernelRidgeX",
+    "estimators.ShapleyKernelRidge",
+]
+THEIRS = [
     "exactshapeless.Anything",
     "numpy.load",
     "numpy.fromfile",
@@ -110,30 +126,22 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*(f"exactshap.{name}" for name in OURS), *THEIRS])
 @pytest.mark.parametrize("loader", LOADERS)
 def test_no_name_in_a_skops_file_is_called_without_trust(loader, name, tmp_path, monkeypatch):
-    pytest.importorskip("skops.io")
-    import joblib
-
-    from exactshap.cli._io import load_model
 
     monkeypatch.setattr(joblib, "load", lambda *_: pytest.fail("a pickle was read"))
     path, marker = tmp_path / "model.skops", tmp_path / "marker"
     for protocol in (0, 2):
         write_both(path, LOADERS[loader](name, [str(path), True]), marker, protocol)
-        with pytest.raises(
-            (InputError, ModelFormatError), match=r"harmless\. Got .*|is not a skops file"
-        ):  # before any is made
-            load_model(path)
+        with pytest.raises((InputError, ModelFormatError), match=r"harmless\. Got .*|is not a skops file"):
+            load_model(path)  # before any is made
         assert not marker.exists()
     assert "exactshapeless" not in sys.modules
 
 
 def test_the_same_file_with_trust_does_run(tmp_path):
     """The exploit works where it is allowed to: else its absence above would say nothing."""
-    pytest.importorskip("skops.io")
-    from exactshap.cli._io import load_model
 
     path, marker = tmp_path / "model.skops", tmp_path / "marker"
     write_both(path, LOADERS["constructor"]("exactshap.cli._io._load_pickle", [str(path), True]), marker, 2)
@@ -142,9 +150,6 @@ def test_the_same_file_with_trust_does_run(tmp_path):
 
 
 def test_methods_of_trusted_estimators_stay_untrusted(tmp_path):
-    pytest.importorskip("skops.io")
-    from exactshap.cli._io import load_model
-
     name = "exactshap.estimators.shapley_ridge._regressor.ShapleyKernelRidge"
     method = node("MethodNode", name, content={"func": "fit", "obj": node("ObjectNode", name)})
     write_both(tmp_path / "model.skops", method, tmp_path / "marker", 2)
@@ -153,21 +158,17 @@ def test_methods_of_trusted_estimators_stay_untrusted(tmp_path):
 
 
 def _is_estimator(thing):
-    from sklearn.base import BaseEstimator
-
     return isinstance(thing, type) and issubclass(thing, BaseEstimator)
 
 
 def test_fitted_estimators_of_ours_load_without_trust(tmp_path):
-    skops = pytest.importorskip("skops.io")
-    from exactshap import estimators
-    from exactshap.cli._io import load_model
-
-    rows = np.random.default_rng(0).normal(size=(40, 3))
+    rows = np.random.default_rng(0).normal(size=(20, 2))
     y = rows[:, 0] + rows[:, 1] ** 2
     for name in filter(lambda name: _is_estimator(getattr(estimators, name)), estimators.__all__):
         target = (y > 1).astype(int) if name.endswith("Classifier") else y
-        model = getattr(estimators, name)().fit(rows, target)
+        model = getattr(estimators, name)()
+        few = {"n_terms": 4, "n_iter": 2, "cv": 2, "n_permutations": 9}
+        model.set_params(**{key: value for key, value in few.items() if key in model.get_params()}).fit(rows, target)
         skops.dump(model, tmp_path / "model.skops")
         loaded = load_model(tmp_path / "model.skops")
         assert type(loaded) is type(model)
@@ -176,10 +177,6 @@ def test_fitted_estimators_of_ours_load_without_trust(tmp_path):
 
 
 def test_what_is_trusted_is_listed_and_is_what_it_is_listed_as():
-    from sklearn.base import BaseEstimator
-
-    from exactshap import estimators
-    from exactshap.cli._io import _OWN_TYPES, _own_types
 
     assert len(_own_types()) == sum(len(names) for names in _OWN_TYPES.values())  # none is no class of its kind
     found = {name for name in estimators.__all__ if _is_estimator(getattr(estimators, name))}
@@ -191,22 +188,9 @@ def test_what_is_trusted_is_listed_and_is_what_it_is_listed_as():
 # --- files that unpack to more than they say --------------------------------------------------------------------------
 
 
-def rewritten(path, explanation, *, method=zipfile.ZIP_DEFLATED, **entries):
-    """Save an explanation, then replace entries of the file; keys have "__" for the full stop."""
-    explanation.save(path)
-    with zipfile.ZipFile(path) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
-    contents |= {name.replace("__", "."): content for name, content in entries.items()}
-    with zipfile.ZipFile(path, "w", method) as archive:
-        for name, content in contents.items():
-            archive.writestr(name, content)
-    return path
-
-
 def parquet(n_rows, length, **settings):
-    arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     buffer = io.BytesIO()
-    library.write_table(arrow.table({"x": ["a" * length] * n_rows}), buffer, compression="zstd", **settings)
+    parquet_files.write_table(arrow.table({"x": ["a" * length] * n_rows}), buffer, compression="zstd", **settings)
     return buffer.getvalue()
 
 
@@ -216,26 +200,12 @@ def with_parquet(path, kind, content, n_rows):
     return rewritten(path, linear(rows, names=["x"], data=None), data__parquet=content, metadata__json=metadata)
 
 
-def facts(explanation):
-    with zipfile.ZipFile(_saved(explanation)) as archive:
-        return json.loads(archive.read("metadata.json"))
-
-
-def _saved(explanation):
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        explanation.save(Path(folder) / "e.npz")
-        return io.BytesIO((Path(folder) / "e.npz").read_bytes())
-
-
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_one_long_text_is_refused_before_it_is_decompressed(kind, tmp_path, monkeypatch):
-    pytest.importorskip(kind)
     path = with_parquet(tmp_path / "e.npz", kind, parquet(5, 2**25), 5)
     assert path.stat().st_size < 20_000
     for library, name in (("pyarrow.parquet", "ParquetFile"), ("polars", "read_parquet")):
-        monkeypatch.setattr(pytest.importorskip(library), name, lambda *_, **__: pytest.fail("it was read"))
+        monkeypatch.setattr(importlib.import_module(library), name, lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(ModelFormatError, match="is larger than allowed"):
         Explanation.load(path, max_bytes=10_000_000)
 
@@ -256,15 +226,12 @@ def test_text_that_repeats_its_beginning_is_refused(tmp_path):
 
 
 def test_the_count_of_a_parquet_file_is_what_its_pages_hold():
-    arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from exactshap.results.explanation._storage import unpacked_bytes
-
     rng = np.random.default_rng(0)
     columns = {"a": rng.normal(size=50_000), "b": rng.integers(0, 9, 50_000), "c": [f"text {i}" for i in range(50_000)]}
     for settings in ({}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"row_group_size": 7000}):
         buffer = io.BytesIO()
-        library.write_table(arrow.table(columns), buffer, compression="snappy", **settings)
-        groups = library.read_metadata(io.BytesIO(buffer.getvalue()))
+        parquet_files.write_table(arrow.table(columns), buffer, compression="snappy", **settings)
+        groups = parquet_files.read_metadata(io.BytesIO(buffer.getvalue()))
         chunks = [groups.row_group(i).column(j) for i in range(groups.num_row_groups) for j in range(3)]
         announced = sum(chunk.total_uncompressed_size for chunk in chunks)  # with the headers of pages
         counted = unpacked_bytes(buffer.getvalue(), shared=["c"])
@@ -277,12 +244,9 @@ def test_a_directory_that_understates_an_entry_is_found_while_unpacking(tmp_path
     content = path.read_bytes()
     assert content.count(struct.pack("<I", size)) == 2  # in the entry and in the directory
     path.write_bytes(content.replace(struct.pack("<I", size), struct.pack("<I", 1000)))
-    tracemalloc.start()
-    with pytest.raises(ModelFormatError):
+    with traced() as peak, pytest.raises(ModelFormatError):
         Explanation.load(path, max_bytes=10_000_000)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 20_000_000
+    assert peak[0] < 20_000_000
 
 
 def test_honest_directories_are_believed_and_other_methods_are_not(tmp_path):
@@ -302,13 +266,13 @@ def test_honest_directories_are_believed_and_other_methods_are_not(tmp_path):
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 @pytest.mark.parametrize("shape", ["text", "columns", "rows"])
 def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, tmp_path):
-    arrow, library = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    pytest.importorskip(kind)
     n_rows = {"text": 400, "columns": 1, "rows": 20_000_000}[shape]
     columns = {f"x{j}": arrow.array([0], arrow.int8()) for j in range(20_000)}
     columns = columns if shape == "columns" else {"x": ["a" * 2**20] * 400} if shape == "text" else {"x": arrow.nulls(n_rows)}
     buffer = io.BytesIO()  # of which each text, each row and each column takes no more than a few bytes
-    library.write_table(arrow.table(columns), buffer, compression="zstd", use_dictionary=shape == "text" and kind == "pandas")
+    parquet_files.write_table(
+        arrow.table(columns), buffer, compression="zstd", use_dictionary=shape == "text" and kind == "pandas"
+    )
     path = with_parquet(tmp_path / "e.npz", kind, buffer.getvalue(), 400 if shape == "text" else 1)
     assert path.stat().st_size < 2**20
     with pytest.raises(ModelFormatError, match=r"is larger than allowed.*Pass max_bytes="):
@@ -320,18 +284,11 @@ def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, t
 def test_many_small_cells_are_counted_as_objects(entry, piece, tmp_path):
     cells = f"[{piece * (2**25 // len(piece))}1]"  # 32 MiB of text, which would take 20 times as much
     metadata = json.dumps(facts(linear(X)) | ({"data": "objects"} if entry == "data__json" else {"feature_names": 0}))
-    texts = {
-        "metadata__json": metadata
-        if entry == "data__json"
-        else metadata.replace('"feature_names": 0', f'"feature_names": {cells}')
-    }
-    path = rewritten(tmp_path / "e.npz", linear(X), **{"data__json": cells} | texts)
-    tracemalloc.start()
-    with pytest.raises(ModelFormatError, match="is larger than allowed"):
+    metadata = metadata.replace('"feature_names": 0', f'"feature_names": {cells}')
+    path = rewritten(tmp_path / "e.npz", linear(X), data__json=cells, metadata__json=metadata)
+    with traced() as peak, pytest.raises(ModelFormatError, match="is larger than allowed"):
         Explanation.load(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 4 * 2**25
+    assert peak[0] < 4 * 2**25
 
 
 # --- what is no file --------------------------------------------------------------------------------------------------
@@ -339,10 +296,6 @@ def test_many_small_cells_are_counted_as_objects(entry, piece, tmp_path):
 
 def readers_of_paths():
     """Yield each door that takes a path, with a suffix that it knows."""
-    from exactshap import trees
-    from exactshap.cli._io import load_model, read_table
-    from exactshap.cli._options import read_groups
-    from exactshap.scale import StoredTable, explain_dataset
 
     explainer = Explainer(LinearRegression().fit(X, X[:, 0]), X)
     yield trees.load, ".json"
@@ -359,8 +312,6 @@ def readers_of_paths():
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes and devices as files here")
 @pytest.mark.parametrize("kind", ["a pipe", "a device"])
 def test_pipes_and_devices_are_refused_without_being_read(kind, tmp_path):
-    for library in ("pandas", "pyarrow.parquet", "skops.io", "typer"):
-        pytest.importorskip(library)
     for number, (read, suffix) in enumerate(readers_of_paths()):
         folder = tmp_path / str(number) / "in"
         folder.mkdir(parents=True)
@@ -371,8 +322,6 @@ def test_pipes_and_devices_are_refused_without_being_read(kind, tmp_path):
 
 
 def test_a_file_that_says_to_be_shorter_than_it_is_is_refused():
-    from exactshap import trees
-
     if not Path("/proc/self/smaps").exists():
         pytest.skip("no files without a size here")
     with pytest.raises(ModelFormatError, match="is still growing"):
@@ -382,24 +331,20 @@ def test_a_file_that_says_to_be_shorter_than_it_is_is_refused():
 # --- damaged files ----------------------------------------------------------------------------------------------------
 
 
-def test_a_thousand_damaged_files_are_refused_or_work():
-    pytest.importorskip("pyarrow")
-    verdicts = fuzz.campaign("npz", 1000, seed=0)
+def test_hundreds_of_damaged_files_are_refused_or_work():
+    verdicts = fuzz.campaign("npz", 400, seed=0)
     assert verdicts.keys() == {"refused", "loaded"}, verdicts
-    assert verdicts["loaded"] > 50  # what is damaged is also read
+    assert verdicts["loaded"] > 20  # what is damaged is also read
 
 
 def test_damaged_parquet_is_refused_or_read():
-    pytest.importorskip("pyarrow")
-    verdicts = fuzz.campaign("parquet", 200, seed=0)
+    verdicts = fuzz.campaign("parquet", 100, seed=0)
     assert verdicts.keys() == {"refused", "loaded"}, verdicts
 
 
 @pytest.mark.parametrize("kind", ["ubj", "json", "text", "catboost"])
 def test_damaged_models_that_load_predict_as_their_library_does(kind):
-    for library in ("xgboost", "lightgbm", "catboost"):
-        pytest.importorskip(library)
-    command = [sys.executable, fuzz.__file__, "--library", "--format", kind, "--count", "400"]  # apart: it forks
+    command = [sys.executable, fuzz.__file__, "--library", "--format", kind, "--count", "100"]  # apart: it forks
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
     if "reads none of these files" in done.stdout:
@@ -453,11 +398,8 @@ def test_cells_that_are_no_table_are_refused(tmp_path):
             Explanation.load(rewritten(tmp_path / "e.npz", explanation, data__json=json.dumps(cells).encode()))
 
 
-def test_files_of_earlier_versions_have_the_same_name_for_their_format():
+def test_the_name_of_the_format_and_sets_of_players_that_are_not_there():
     assert facts(linear(X))["format"] == "exactshap.explanation"  # a name in files, not of a module
-
-
-def test_sets_that_name_no_player_are_refused():
     with pytest.raises(InputError, match="a player that is not there"):
         bilinear(d=2, sets=((0,), (1,), (0, 2)))
 
@@ -499,8 +441,6 @@ def test_copies_of_errors_have_the_same_text(kind, sentences):
 
 
 def test_no_escape_character_leaves_an_error_a_warning_or_what_is_printed():
-    from exactshap.errors import warn
-
     name = NASTY.replace("\ud800", "")
     explanation = linear(np.ones((3, 2)), names=[name, "b"], model_name=name)
     with pytest.warns(UserWarning, match="script") as caught:
@@ -513,9 +453,7 @@ def test_no_escape_character_leaves_an_error_a_warning_or_what_is_printed():
 
 def hostile_folder(folder):
     """Make files whose names, columns, outputs and earlier results hold escape characters."""
-    import skops.io
 
-    pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(8, 2)), columns=["\x1b[31ma", "\x9b32mb"])
     skops.io.dump(LinearRegression().fit(rows, rows.iloc[:, 0]), folder / "model.skops")
     skops.io.dump(LinearRegression().fit(rows.set_axis(["a", "b"], axis=1), rows.iloc[:, 0]), folder / "other.skops")
@@ -539,10 +477,6 @@ def hostile_folder(folder):
 
 @pytest.mark.filterwarnings("ignore")
 def test_no_escape_character_of_a_file_reaches_the_terminal(tmp_path, monkeypatch, capsys):
-    for library in ("typer", "skops.io", "pyarrow"):
-        pytest.importorskip(library)
-    from exactshap.cli import main
-
     monkeypatch.chdir(hostile_folder(tmp_path))
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     good = ["explain model.skops rows.csv", "explain model.skops in --out out"]
@@ -572,33 +506,20 @@ def controls_of(page):
 
 
 def test_no_control_character_reaches_a_page(tmp_path):
-    pytest.importorskip("jinja2")
     explanation = linear(np.ones((3, 2)), names=[NASTY, "plain"], data=np.array([[NASTY, "u"]] * 3, object), model_name=NASTY)
     assert controls_of(explanation._repr_html_()) == []
     explanation.report(tmp_path / "report.html", title=NASTY, data_name=NASTY)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert controls_of(page) == []
     assert "<script>" not in page
-
-
-def test_no_control_character_reaches_a_page_of_shares():
-    pytest.importorskip("jinja2")
-    from exactshap.decompose import decompose_mmd
-    from exactshap.results.report.shares import render_shares
-
-    pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=[NASTY.replace("\ud800", ""), "plain"])
-    page = render_shares(decompose_mmd(rows, rows + 1.0), title=NASTY)
-    assert controls_of(page) == []
+    assert controls_of(render_shares(decompose_mmd(rows, rows + 1.0), title=NASTY)) == []
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_csv_files_hold_no_formulas(kind, tmp_path):
-    import csv
 
-    from exactshap.cli._io import write_table
-
-    library = pytest.importorskip(kind)
+    library = importlib.import_module(kind)
     columns = {"=A1": [-1.5, 2.0], "text": ["=1+1", "fine"], "more": ["+1", "-1"], "last": ["@x", None], "odd": ["\t=1", "a=b"]}
     frame = library.table(columns) if kind == "pyarrow" else library.DataFrame(columns)
     if kind == "pandas":
