@@ -2,15 +2,12 @@ import re
 import sys
 
 import numpy as np
+import pandas
 import pytest
 
-pytest.importorskip("typer")
-pytest.importorskip("rich")
-pandas = pytest.importorskip("pandas")
-
-from command import run  # noqa: E402
-from exactshap import decompose_hsic, decompose_mmd  # noqa: E402
-from tolerances import roundings  # noqa: E402
+from command import run
+from exactshap import decompose_hsic, decompose_mmd
+from tolerances import roundings
 
 
 def frame(n, shift, seed):
@@ -28,8 +25,6 @@ def files(tmp_path):
 
 
 def test_mmd_prints_and_writes_what_the_function_gives(files, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("jinja2")
     out, picture, report = tmp_path / "t.csv", tmp_path / "p.png", tmp_path / "r.html"
     arguments = ("--drop", "y", "--permutations", 19, "--out", out, "--picture", picture, "--report", report)
     assert run("mmd", *files, *arguments) == 0
@@ -50,7 +45,6 @@ def test_mmd_prints_and_writes_what_the_function_gives(files, tmp_path, capsys):
 
 def test_the_report_draws_its_own_pictures(files, tmp_path, monkeypatch):
     """Without matplotlib: bars of the shares, and densities or frequencies of the strongest columns in both samples."""
-    pytest.importorskip("jinja2")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     report = tmp_path / "r.html"
     assert run("mmd", *files, "--drop", "y", "--report", report) == 0
@@ -66,8 +60,6 @@ def test_the_report_draws_its_own_pictures(files, tmp_path, monkeypatch):
 
 
 def test_hsic_prints_and_writes_what_the_function_gives(files, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("jinja2")
     out, report = tmp_path / "t.csv", tmp_path / "r.html"
     assert run("hsic", files[0], "--target", "y", "--permutations", 0, "--out", out, "--report", report) == 0
     data = pandas.read_csv(files[0])

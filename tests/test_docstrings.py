@@ -106,6 +106,7 @@ def _home(method):
 
 
 NAMES = public_names()
+SUBSTITUTION = re.compile(r"(?<![^\s(\[])\|[A-Za-z]\w*\|(?![^\s).,;:\]])")  # as docutils reads |t|: a name to be replaced
 
 
 def test_the_walk_finds_the_house():
@@ -114,13 +115,12 @@ def test_the_walk_finds_the_house():
 
 
 @pytest.mark.parametrize("path", NAMES)
-def test_every_public_name_says_what_it_takes_and_gives(path):
+def test_every_public_name_says_what_it_takes_and_gives_in_short_sentences_and_marked_formulas(path):
     assert not missing(path)
-
-
-@pytest.mark.parametrize("path", NAMES)
-def test_first_sentences_of_names_and_methods_are_short(path):
     assert not long_sentences(thing_of(path))
+    texts = [inspect.getdoc(thing_of(path)) or "", *(inspect.getdoc(value) or "" for value in vars(thing_of(path)).values())]
+    plain = [re.sub(r"(?s)``.*?``|`[^`]*`|\.\. math::.*?(\n\n|\Z)|>>>.*?(\n\n|\Z)", "", text) for text in texts]
+    assert not [found for text in plain for found in SUBSTITUTION.findall(text)], "write :math:`|t|`"
 
 
 def test_the_check_of_sentences_bites():
@@ -176,13 +176,3 @@ def test_sources_and_pages_are_written_in_plain_words():
     assert len(texts) > 400
     assert not {str(path.relative_to(root)): words for path in texts if (words := dialect(path.read_text(encoding="utf-8")))}
     assert dialect("a game that it foretells") == ["foretells"]
-
-
-SUBSTITUTION = re.compile(r"(?<![^\s(\[])\|[A-Za-z]\w*\|(?![^\s).,;:\]])")  # as docutils reads |t|: a name to be replaced
-
-
-@pytest.mark.parametrize("path", public_names())
-def test_bars_stand_within_formulas(path):
-    texts = [inspect.getdoc(thing_of(path)) or "", *(inspect.getdoc(value) or "" for value in vars(thing_of(path)).values())]
-    plain = [re.sub(r"(?s)``.*?``|`[^`]*`|\.\. math::.*?(\n\n|\Z)|>>>.*?(\n\n|\Z)", "", text) for text in texts]
-    assert not [found for text in plain for found in SUBSTITUTION.findall(text)], "write :math:`|t|`"

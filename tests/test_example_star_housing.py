@@ -24,9 +24,6 @@ def test_without_data_it_says_what_is_absent(tmp_path, capsys):
 
 
 def test_both_models_are_explained_exactly_and_drawn(tmp_path, capsys):
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("shap")
-    pytest.importorskip("interpret")
     if not (DATA / "california_housing.parquet").exists():
         pytest.skip(f"california_housing.parquet is not in {DATA}")
     explanations = run(DATA, n_terms=100, n_rows=40, n_train=800, max_rounds=40, out=tmp_path)

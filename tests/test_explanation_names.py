@@ -1,18 +1,17 @@
 """Every result object works after every way of naming columns and players."""
 
+import matplotlib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from exactshap import Explainer, Explanation
 
-matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
-pytest.importorskip("shap")
-from matplotlib import pyplot  # noqa: E402
-from sklearn.ensemble import RandomForestRegressor  # noqa: E402
-from sklearn.svm import SVR  # noqa: E402
+from matplotlib import pyplot
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.svm import SVR
 
 RNG = np.random.default_rng(1)
 ARRAY = RNG.normal(size=(60, 6))

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas
 import pytest
 
 import browser as browsers
@@ -11,8 +12,6 @@ from exactshap.frames import as_table
 from exactshap.results.data import filtered_rows
 from explanation_factory import linear
 from filter_cases import COLUMNS, KEPT, SLIPS
-
-pandas = pytest.importorskip("pandas")
 
 
 def frame():
@@ -37,7 +36,6 @@ def test_dates_as_a_library_holds_them_are_dates():
 
 @pytest.mark.browser
 def test_the_page_keeps_the_same_rows_and_names_the_same_slips(tmp_path):
-    pytest.importorskip("altair")
     sync_api = pytest.importorskip("playwright.sync_api")
     source = linear(np.ones((10, len(COLUMNS))), names=list(COLUMNS), data=frame())
     path = source.report(tmp_path / "page.html", interactive=True)

@@ -1,7 +1,5 @@
 """Kernels against their formulas, and their sums and products against sums and products of matrices."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import special
@@ -54,22 +52,16 @@ KERNELS = {
     "rational quadratic": (RationalQuadratic(SIGMA, alpha=0.7), lambda x, y: (1 + distance(x, y) ** 2 / 1.4) ** -0.7),
     "constant": (Constant(2.5), lambda x, y: 2.5),
 }
-
-
-def matrix(name):
-    return np.array([[KERNELS[name][1](x, y) for y in Y] for x in X])
+MATRICES = {name: np.array([[formula(x, y) for y in Y] for x in X]) for name, (_, formula) in KERNELS.items()}
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_kernel_is_its_formula(name):
-    np.testing.assert_allclose(KERNELS[name][0](X, Y), matrix(name), rtol=roundings(50))
-
-
-@pytest.mark.parametrize(("one", "other"), itertools.combinations_with_replacement(KERNELS, 2))
-def test_sums_and_products_are_those_of_matrices(one, other):
-    first, second = KERNELS[one][0], KERNELS[other][0]
-    np.testing.assert_allclose((first + 2.0 * second)(X, Y), matrix(one) + 2.0 * matrix(other), rtol=roundings(100))
-    np.testing.assert_allclose((first * second)(X, Y), matrix(one) * matrix(other), rtol=roundings(200))
+def test_kernels_are_their_formulas_and_sums_and_products_those_of_matrices(name):
+    first, matrix = KERNELS[name][0], MATRICES[name]
+    np.testing.assert_allclose(first(X, Y), matrix, rtol=roundings(50))
+    for other, (second, _) in KERNELS.items():
+        np.testing.assert_allclose((first + 2.0 * second)(X, Y), matrix + 2.0 * MATRICES[other], rtol=roundings(100))
+        np.testing.assert_allclose((first * second)(X, Y), matrix * MATRICES[other], rtol=roundings(200))
 
 
 RADIAL = [Matern(SIGMA, nu=nu) for nu in (0.3, 0.5, 1.5, 2.5, 7.7, 30.0)] + [
@@ -118,15 +110,11 @@ def test_one_column_is_a_product_without_a_mixture(kernel):
         (lambda: Matern(bandwidth=-1.0), "The 'bandwidth' parameter of Matern must be > 0"),
         (lambda: RationalQuadratic(alpha=np.inf), "The 'alpha' parameter of RationalQuadratic must be finite"),
         (lambda: Matern([1.0, 2.0]).expand(3), "one per column"),
+        (lambda: from_pairwise("rbf", 2, gamma=-0.5), r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"),
+        (lambda: from_pairwise("laplacian", 2, gamma=-0.5), r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"),
     ],
 )
-def test_shapes_and_bandwidths_are_checked(make, text):
+def test_shapes_bandwidths_and_rates_are_checked(make, text):
+    assert all(isinstance(from_pairwise(name, 2, gamma=0.0), Constant) for name in ("rbf", "laplacian"))
     with pytest.raises(InputError, match=text):
         make()
-
-
-@pytest.mark.parametrize("name", ["rbf", "laplacian"])
-def test_a_rate_below_zero_is_refused(name):
-    assert from_pairwise(name, 2, gamma=0.0).__class__ is Constant
-    with pytest.raises(InputError, match=r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"):
-        from_pairwise(name, 2, gamma=-0.5)

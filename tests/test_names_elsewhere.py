@@ -4,6 +4,7 @@ import inspect
 
 import numpy as np
 import pytest
+import shap
 from sklearn.linear_model import Ridge
 
 import exactshap
@@ -21,38 +22,29 @@ def public(holder):
 
 
 def words(*functions):
-    return {name for function in functions for name in inspect.signature(function).parameters} - {
-        "self",
-        "args",
-        "kwargs",
-        "model",
-        "X",
-        "shap_values",
-    }
+    found = {name for function in functions for name in inspect.signature(function).parameters}
+    return found - {"self", "args", "kwargs", "model", "X", "shap_values"}
 
 
 @pytest.mark.peer
 def test_every_public_name_of_shap_is_here_or_has_an_answer():
-    shap = pytest.importorskip("shap")
     for name in public(shap):
         if not hasattr(exactshap, name):
             with pytest.raises(AttributeError, match=r"module '?exactshap'? has no attribute '\w+'[.:] \w"):
                 getattr(exactshap, name)
     explanation, explainer = linear(X), exactshap.Explainer(MODEL, X)
-    silent = [
-        name for name in public(shap.Explanation) if not hasattr(explanation, name) and not called_here("Explanation", name)
-    ]
-    silent += [
-        name for name in public(shap.TreeExplainer) if not hasattr(explainer, name) and not called_here("Explainer", name)
-    ]
-    pictures = public(shap.plots) - {"benchmark", "colors"}
-    silent += [name for name in pictures if not hasattr(explanation.plot, name) and not called_here("plot", name)]
-    assert silent == []
+    holders = {
+        "Explanation": (shap.Explanation, explanation, set()),
+        "Explainer": (shap.TreeExplainer, explainer, set()),
+        "plot": (shap.plots, explanation.plot, {"benchmark", "colors"}),
+    }
+    for holder, (theirs, ours, left_out) in holders.items():
+        names = public(theirs) - left_out
+        assert [name for name in names if not hasattr(ours, name) and not called_here(holder, name)] == []
 
 
 @pytest.mark.peer
 def test_every_keyword_of_shaps_calls_and_pictures_is_here_or_has_an_answer():
-    shap = pytest.importorskip("shap")
     call = words(exactshap.Explainer.__call__)
     theirs = words(
         shap.Explainer.__call__,
@@ -114,12 +106,9 @@ def total(rows):
 def test_settings_of_other_libraries_are_answered(model, word):
     with pytest.raises(UnknownNameError, match=rf"no setting '{word}'\. .*{SETTINGS[word]}"):
         exactshap.Explainer(model, X, **{word: None})
-
-
-@pytest.mark.parametrize(("word", "ours"), [("marginal", "interventional"), ("conditional", "observational")])
-def test_value_functions_of_other_libraries_are_answered(word, ours):
-    with pytest.raises(UnknownNameError, match=f"It is called '{ours}' here"):
-        exactshap.Explainer(MODEL, value_function=word)
+    for word, ours in (("marginal", "interventional"), ("conditional", "observational")):
+        with pytest.raises(UnknownNameError, match=f"It is called '{ours}' here"):
+            exactshap.Explainer(MODEL, value_function=word)
 
 
 NAMES = [

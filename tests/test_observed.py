@@ -11,6 +11,8 @@ from sklearn.svm import SVC
 from exactshap import explain
 from exactshap.errors import InputError
 from exactshap.results.data import observe
+from exactshap.results.report import render
+from exactshap.results.report.interactive import pack
 from explanation_factory import linear
 from tolerances import roundings
 
@@ -101,10 +103,6 @@ def classified():
 
 
 def test_both_reports_name_the_row_with_the_largest_error_of_the_probability(tmp_path):
-    pytest.importorskip("jinja2")
-    pytest.importorskip("vl_convert")
-    from exactshap.results.report.interactive import pack
-
     explanation, labels, error = classified()
     worst = int(np.argmax(np.abs(error)))
     assert pack(explanation, target=labels).first == worst
@@ -119,7 +117,6 @@ def test_both_reports_name_the_row_with_the_largest_error_of_the_probability(tmp
 
 
 def test_the_report_of_several_outputs_has_errors_of_each(tmp_path):
-    pytest.importorskip("jinja2")
     X, y = THREE
     model = RandomForestClassifier(5, random_state=0).fit(X, y)
     page = explain(model, X[::10], X[:10]).report(tmp_path / "static.html", target=y[::10]).read_text()
@@ -134,7 +131,4 @@ def test_settings_of_a_static_report_are_refused_by_the_page(tmp_path):
 
 
 def test_the_mean_error_is_over_the_known_ones():
-    pytest.importorskip("jinja2")
-    from exactshap.results.report import render
-
     assert "Its mean magnitude is 1.5." in render(linear(np.zeros((3, 2))), target=[2.0, np.nan, 3.0])

@@ -1,5 +1,6 @@
 """Tables that libraries refuse or misread: read where their cells have one meaning, else refused by column."""
 
+import itertools
 import warnings
 
 import catboost
@@ -76,33 +77,21 @@ def test_text_is_refused_by_column_with_a_sample():
             explain(model, rows)
 
 
-@pytest.mark.parametrize("gap", [None, pd.NA, np.nan])
-@pytest.mark.parametrize("library", BOOSTERS)
-def test_a_column_of_gaps_is_missing(library, gap):
-    rows = FRAME[:3].assign(d=gap)
-    expected = explain(BOOSTERS[library], FRAME[:3].assign(d=np.nan), FRAME[5:20])
-    np.testing.assert_array_equal(explain(BOOSTERS[library], rows, FRAME[5:20]).values, expected.values)
+GAPS = {
+    "None": FRAME[:3].assign(d=None),
+    "NA": FRAME[:3].assign(d=pd.NA),
+    "nan": FRAME[:3].assign(d=np.nan),
+    "polars": pl.DataFrame({name: FRAME[name].to_numpy()[:3] for name in FRAME}).with_columns(pl.lit(None).alias("d")),
+}
 
 
-@pytest.mark.parametrize("library", BOOSTERS)
-def test_a_column_of_gaps_in_polars(library):
-    frame = pl.DataFrame({name: FRAME[name].to_numpy() for name in FRAME})
-    rows = frame[:3].with_columns(pl.lit(None).alias("d"))
-    expected = explain(BOOSTERS[library], FRAME[:3].assign(d=np.nan), FRAME[5:20])
-    np.testing.assert_array_equal(explain(BOOSTERS[library], rows, FRAME[5:20]).values, expected.values)
-
-
-def test_a_column_of_gaps_in_polars_for_catboost():
-    model = catboost.CatBoostRegressor(iterations=2, verbose=0).fit(FRAME, Y)
-    rows = pl.DataFrame({name: FRAME[name].to_numpy() for name in FRAME})[:3].with_columns(pl.lit(None).alias("d"))
+@pytest.mark.parametrize(("library", "gap"), [*itertools.product(BOOSTERS, GAPS), ("catboost", "polars")])
+def test_a_column_of_gaps_is_missing_and_no_text(library, gap):
+    model = BOOSTERS.get(library) or catboost.CatBoostRegressor(iterations=2, verbose=0).fit(FRAME, Y)
     expected = explain(model, FRAME[:3].assign(d=np.nan), FRAME[5:20])
-    np.testing.assert_array_equal(explain(model, rows, FRAME[5:20]).values, expected.values)
-
-
-@pytest.mark.parametrize("gap", [None, pd.NA])
-def test_a_column_of_gaps_is_no_text(gap):
+    np.testing.assert_array_equal(explain(model, GAPS[gap], FRAME[5:20]).values, expected.values)
     with pytest.raises(InputError, match=r"contains NaN .first at row 0, column 'd'"):
-        explain(SVR().fit(FRAME, Y), FRAME[:3].assign(d=gap))
+        explain(SVR().fit(FRAME, Y), GAPS[gap])
 
 
 @pytest.mark.parametrize("library", BOOSTERS)
@@ -141,22 +130,20 @@ def test_numbers_in_every_layout_is_read_by_its_numbers(library, layout):
             assert any("np.ascontiguousarray(X)" in str(warning.message) for warning in caught)
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, 1e39])
-@pytest.mark.parametrize("model", [FOREST, GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)], ids=["forest", "boosting"])
-def test_infinity_is_refused_by_row_and_column(model, value):
+BOOSTING = GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)
+INFINITE = r"infinity or a value too large for dtype..float32.. .first at row 1, column 'd'"
+UNREAD = [
+    *((model, value, INFINITE) for model in (FOREST, BOOSTING) for value in (np.inf, -np.inf, 1e39)),
+    (BOOSTING, np.nan, r"contains NaN .first at row 1, column 'd'.*GradientBoostingRegressor does not"),
+]
+
+
+@pytest.mark.parametrize(("model", "value", "words"), UNREAD, ids=str)
+def test_cells_that_a_model_refuses_are_named_by_row_and_column(model, value, words):
     rows = FRAME[:3].copy()
     rows.iloc[1, 2] = value
     for settings in ({"X": rows}, {"X": rows, "background": FRAME[5:9]}, {"X": FRAME[:3], "background": rows}):
-        with pytest.raises(InputError, match=r"infinity or a value too large for dtype..float32.. .first at row 1, column 'd'"):
-            explain(model, **settings)
-
-
-def test_gaps_that_a_model_refuses_are_told_by_row_and_column():
-    rows = FRAME[:3].copy()
-    rows.iloc[1, 2] = np.nan
-    model = GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)
-    for settings in ({"X": rows}, {"X": rows, "background": FRAME[5:9]}, {"X": FRAME[:3], "background": rows}):
-        with pytest.raises(InputError, match=r"contains NaN .first at row 1, column 'd'.*GradientBoostingRegressor does not"):
+        with pytest.raises(InputError, match=words):
             explain(model, **settings)
 
 
@@ -274,19 +261,28 @@ def test_what_is_remembered_of_a_frame_is_of_this_frame(n_rows):
         assert as_table(many.rename(columns={"c3": 3})).names[3] == "3"
 
 
-@pytest.mark.parametrize("model", [*BOOSTERS.values(), FOREST], ids=lambda model: type(model).__name__)
+def with_cells(value):
+    rows = np.resize(FRAME.to_numpy(), (600, 4))
+    rows[[417, 503], 2] = value
+    return rows
+
+
+REFUSED = [np.full((2, 4), "a"), np.ones((2, 4), complex), np.full((2, 4), [1, 2, 3, None], object)]
+REFUSED += [with_cells(value) for value in (np.nan, np.inf, 1e300)]
+
+
+@pytest.mark.parametrize("model", [*BOOSTERS.values(), FOREST, SVR().fit(FRAME, Y)], ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("background", [None, FRAME[:9].to_numpy()], ids=["alone", "background"])
-@pytest.mark.parametrize(
-    "rows", [np.full((2, 4), "a"), np.ones((2, 4), complex), np.full((2, 4), [1, 2, 3, None], object)], ids=str
-)
-def test_a_plan_refuses_the_tables_that_a_call_refuses(model, background, rows):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        explainer, outcomes = Explainer(model, background), []
-        for ask in (explainer, explainer.plan):
-            try:
-                ask(rows)
-                outcomes.append(None)
-            except InputError as error:
-                outcomes.append(str(error))
-    assert outcomes[0] == outcomes[1]
+def test_a_plan_refuses_the_tables_that_a_call_refuses(model, background):
+    for rows in REFUSED:
+        outcomes = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            explainer = Explainer(model, background)
+            for ask in (explainer, explainer.plan):
+                try:
+                    ask(rows)
+                    outcomes.append(None)
+                except ValueError as error:
+                    outcomes.append(str(error))
+        assert outcomes[0] == outcomes[1]

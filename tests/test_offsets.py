@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import catboost
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost as xgb
 from sklearn import config_context
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestClassifier, VotingRegressor
@@ -14,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import exactshap.decompose
-from exactshap import Explainer, Explanation, explain
+from exactshap import Explainer, Explanation, explain, trees
 from exactshap.errors import (
     ExactnessError,
     ExplanationWarning,
@@ -34,7 +37,6 @@ ROWS, BACKGROUND = X[:9], X[100:130]
 
 
 def xgboost(**settings):
-    xgb = pytest.importorskip("xgboost")
     return xgb.XGBRegressor(**{"objective": "count:poisson", "n_estimators": 12, "max_depth": 3, **settings})
 
 
@@ -87,8 +89,6 @@ def test_xgboost_leaves_its_base_score_out(boosted, background):
 
 @pytest.mark.filterwarnings("ignore:The trees of")
 def test_boosters_pipelines_and_files_take_offsets_as_they_predict(boosted, tmp_path):
-    from exactshap import trees
-
     own = boosted.predict(ROWS, base_margin=LOG[:9], output_margin=True)
     assert_explains(explain(boosted.get_booster(), ROWS, offset=LOG[:9]), explain(boosted, ROWS), own)
     boosted.save_model(tmp_path / "model.ubj")
@@ -113,7 +113,6 @@ def test_a_column_of_the_frame_holds_them(boosted):
 
 
 def test_classes_have_an_offset_each():
-    xgb = pytest.importorskip("xgboost")
     y, offsets = rng.integers(0, 3, 300), rng.normal(size=(300, 3))
     model = xgb.XGBClassifier(n_estimators=4, max_depth=2).fit(X, y)
     explanation = explain(model, ROWS, BACKGROUND, offset=offsets[:9])
@@ -123,11 +122,9 @@ def test_classes_have_an_offset_each():
 
 
 def test_lightgbm_and_catboost_start_from_them():
-    lightgbm = pytest.importorskip("lightgbm")
     model = lightgbm.LGBMRegressor(objective="poisson", n_estimators=10, verbose=-1).fit(X, COUNTS, init_score=LOG)
     explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9])
     np.testing.assert_allclose(np.exp(explanation.prediction), EXPOSURE[:9] * model.predict(ROWS))
-    catboost = pytest.importorskip("catboost")
     model = catboost.CatBoostRegressor(loss_function="Poisson", n_estimators=10, verbose=0, allow_writing_files=False)
     model.fit(catboost.Pool(X, COUNTS, baseline=LOG))
     explanation = explain(model, ROWS, BACKGROUND, offset=LOG[:9])
@@ -152,18 +149,13 @@ def test_functions_and_scaled_targets_add_them():
     np.testing.assert_allclose(explanation.prediction, model.predict(ROWS) + LOG[:9])
 
 
-@pytest.mark.parametrize(
-    ("model", "settings"),
-    [
-        (LogisticRegression(), {"output": "probability"}),
-        (RandomForestClassifier(3), {}),
-        (PoissonRegressor(), {"output": "response"}),
-    ],
-    ids=["probability", "forest", "rate"],
-)
-def test_probabilities_and_rates_refuse_them(model, settings):
+OF_NO_SCORE = [(LogisticRegression(), "probability"), (RandomForestClassifier(3), "auto"), (PoissonRegressor(), "response")]
+
+
+@pytest.mark.parametrize(("model", "output"), OF_NO_SCORE, ids=str)
+def test_probabilities_and_rates_refuse_them(model, output):
     with pytest.raises(UnsupportedStructureError, match="An offset is added to a score"):
-        explain(model.fit(X, COUNTS > 0), ROWS, BACKGROUND, offset=LOG[:9], **settings)
+        explain(model.fit(X, COUNTS > 0), ROWS, BACKGROUND, offset=LOG[:9], output=output)
 
 
 @pytest.mark.parametrize(
@@ -244,12 +236,13 @@ def test_a_model_fitted_with_offsets_is_silent_where_they_come():
         explainer(ROWS, offset=LOG[:9])
         with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
             explainer(ROWS)
-    with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
-        explain(model, ROWS, BACKGROUND, output="response")
-    with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
-        exactshap.decompose_r2(votes.estimators_[0], X, COUNTS)
-    with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
-        exactshap.decompose.decompose_loss(model, X, COUNTS)
+    for other_door in (
+        lambda: explain(model, ROWS, BACKGROUND, output="response"),
+        lambda: exactshap.decompose_r2(votes.estimators_[0], X, COUNTS),
+        lambda: exactshap.decompose.decompose_loss(model, X, COUNTS),
+    ):
+        with pytest.raises(ExplanationWarning, match="do not start from its base_score"):
+            other_door()
 
 
 @pytest.mark.filterwarnings("ignore:The trees of")

@@ -1,5 +1,8 @@
 """Solutions of people's own games get names, pictures, frames and files."""
 
+from dataclasses import replace
+
+import matplotlib
 import numpy as np
 import pytest
 
@@ -12,7 +15,7 @@ NAMES = ["Ann", "Bob", "Cid"]
 
 
 def test_a_game_becomes_one_row_with_names(tmp_path):
-    pytest.importorskip("matplotlib").use("Agg")
+    matplotlib.use("Agg")
     explanation = Explanation.from_solution(solve(GLOVES), NAMES, unit="pairs", name="gloves")
     assert explanation.to_frame("pandas").columns.tolist() == NAMES
     np.testing.assert_allclose(explanation.values, [[2 / 3, 1 / 6, 1 / 6]])
@@ -62,8 +65,6 @@ def test_what_a_solution_lacks_is_said():
 
 
 def test_values_that_do_not_add_up_fail_the_certificate():
-    from dataclasses import replace
-
     solution = solve(GLOVES)
     wrong = replace(solution, residual=solution.residual + 1e-3)
     assert not Explanation.from_solution(wrong, NAMES).certificate().passed

@@ -5,8 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
+from exactshap import decompose_mmd, decompose_r2
+from exactshap.app._page import answer_html
+from exactshap.cli._screen import show_explanation
 from exactshap.results.data import readable
+from exactshap.results.report import render
+from exactshap.results.report.interactive import pack
 from explanation_factory import linear
 from tolerances import roundings
 
@@ -32,10 +38,6 @@ def noisy(n=6, **changes):
 
 def shown(explanation, tmp_path, capsys):
     """Return every text that people read, by where they read it."""
-    pytest.importorskip("matplotlib")
-
-    from exactshap.cli._screen import show_explanation
-    from exactshap.results.report import render
 
     show_explanation(explanation)
     yield "command", capsys.readouterr().out
@@ -65,9 +67,6 @@ def test_rounding_noise_is_shown_nowhere(tmp_path, capsys):
 
 
 def test_the_app_and_the_page_show_none(tmp_path):
-    pytest.importorskip("shiny")
-    from exactshap.app._page import answer_html
-    from exactshap.results.report.interactive import pack
     from test_interactive_report import unpacked
 
     html = answer_html(noisy(n=1), 1.0, 0, None)
@@ -108,13 +107,10 @@ def test_an_explanation_without_noise_is_not_copied():
 
 
 def test_shares_within_rounding_read_zero():
-    from exactshap import decompose_mmd, decompose_r2
-
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     X[:, 2] = 0.0  # a constant column has no share of anything
     y = X[:, 0] + X[:, 1]
-    from sklearn.tree import DecisionTreeRegressor
 
     shares = decompose_r2(DecisionTreeRegressor(max_depth=3).fit(X, y), X, y)
     noisy = replace(shares, values=shares.values + np.array([0.0, 0.0, 1e-17]), drift=-1.1e-16)

@@ -2,9 +2,13 @@
 
 import re
 
+import joblib
 import numpy as np
 import pandas
+import pyarrow
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.svm import SVR
 
 from command import run
 from exactshap import Explainer, Explanation
@@ -85,28 +89,23 @@ def test_codes_stand_for_players():
         explanation.reasons(adverse="negative", codes={"debt": "R01", "income": "R01"})
 
 
+OFF = {"residual": np.ones(2), "prediction": linear(np.ones((2, 3))).prediction + 1.0}
+
+
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("explanation", "settings", "words"),
     [
-        ({"adverse": "high"}, "risk"),
-        ({"adverse": "positive", "k": 0}, "'k'"),
-        ({"adverse": "positive", "level": 1.0}, "'level'"),
+        (linear(np.ones((2, 3))), {"adverse": "high"}, "risk"),
+        (linear(np.ones((2, 3))), {"k": 0}, "'k'"),
+        (linear(np.ones((2, 3))), {"level": 1.0}, "'level'"),
+        (bilinear(), {}, "shares of the prediction"),
+        (linear(np.ones((2, 3)), n_outputs=2), {}, "one output"),
+        (linear(np.ones((2, 3)), **OFF), {}, "add up"),
     ],
 )
-def test_settings_are_refused_with_words(settings, words):
+def test_settings_and_values_that_are_no_shares_are_refused(explanation, settings, words):
     with pytest.raises(InputError, match=words):
-        linear(np.ones((2, 3))).reasons(**settings)
-
-
-def test_values_that_are_no_shares_are_refused():
-    with pytest.raises(InputError, match="shares of the prediction"):
-        bilinear().reasons(adverse="positive")
-    with pytest.raises(InputError, match="one output"):
-        linear(np.ones((2, 3)), n_outputs=2).reasons(adverse="positive")
-    with pytest.raises(InputError, match="add up"):
-        linear(np.ones((2, 3)), residual=np.ones(2), prediction=linear(np.ones((2, 3))).prediction + 1.0).reasons(
-            adverse="positive"
-        )
+        explanation.reasons(**{"adverse": "positive"} | settings)
     assert len(linear(np.ones((2, 3)), n_outputs=2).reasons(adverse="positive", output="class 1")) == 2
 
 
@@ -114,8 +113,6 @@ def test_values_that_are_no_shares_are_refused():
 
 
 def machine(n_background=30, **settings):
-    from sklearn.svm import SVR
-
     X = np.random.default_rng(0).normal(size=(120, 4))
     model = SVR(C=10.0).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
     return Explainer(model, X[:n_background], **settings), X[-6:]
@@ -132,8 +129,6 @@ def test_background_values_are_those_of_one_row_at_a_time():
 
 
 def test_background_values_of_several_outputs_and_of_trees():
-    from sklearn.ensemble import RandomForestClassifier
-
     X = np.random.default_rng(1).normal(size=(90, 3))
     model = RandomForestClassifier(10, random_state=0).fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
     explainer = Explainer(model, X[:9], output="all")
@@ -179,15 +174,9 @@ def test_intervals_of_reasons_are_of_the_bootstrap():
     assert np.isnan(reasons.kept[~there]).all()
     repeated = explanation.reasons(2, adverse="positive", background_values=by_row, n_bootstrap=4000)
     assert np.array_equal(repeated.intervals, reasons.intervals, equal_nan=True)
-
-
-def test_background_values_of_another_explanation_are_refused():
-    explainer, rows = machine()
-    by_row, explanation = explainer.background_values(rows), explainer(rows)
-    with pytest.raises(InputError, match="does not fit"):
-        explanation.reasons(adverse="positive", background_values=by_row[:, :3])
-    with pytest.raises(InputError, match="of other values"):
-        explanation.reasons(adverse="positive", background_values=by_row[:10])
+    for of_others, words in ((by_row[:, :3], "does not fit"), (by_row[:10], "of other values")):
+        with pytest.raises(InputError, match=words):
+            explanation.reasons(adverse="positive", background_values=of_others)
 
 
 # --- frames, hashes, letters -------------------------------------------------------------------------------------------
@@ -216,13 +205,11 @@ def test_hashes_tell_what_the_reasons_rest_on():
     assert hashes(changed)[1] != hashes()[1]
     for settings in ({"k": 1}, {"adverse": "negative"}, {"codes": {"age": "R1"}}, {"model_digest": "aa"}):
         assert not set(hashes(**settings)) & set(hashes())
-    pyarrow = pytest.importorskip("pyarrow")
     same = linear([[1.0, 2.0], [3.0, 1.0]], names=list(data.columns), data=pyarrow.table(data.to_dict("list")))
     assert hashes(same) == hashes()
 
 
 def test_the_letter_is_one_page_with_every_word_escaped(tmp_path):
-    pytest.importorskip("jinja2")
     explainer, rows = machine()
     explanation = explainer(rows)
     reasons = explanation.reasons(3, adverse="positive", codes={"x0": "R1 <b>&"})
@@ -253,7 +240,6 @@ def test_the_letter_in_print(tmp_path):
 
 
 def test_a_model_card_says_what_and_how_well(tmp_path):
-    pytest.importorskip("jinja2")
     explainer, rows = machine()
     explanation = explainer(rows)
     card = explanation.model_card(tmp_path / "card.md", intended_use="tests | only", data_name="rows.csv").read_text()
@@ -280,9 +266,6 @@ def test_a_model_card_says_what_and_how_well(tmp_path):
 
 
 def test_the_command_writes_reasons_and_a_letter(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("typer")
-    import joblib
-
     explainer, _ = machine()
     monkeypatch.chdir(tmp_path)
     joblib.dump(explainer.reader.traits.model, "model.joblib")

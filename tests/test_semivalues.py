@@ -74,13 +74,9 @@ def test_beta_weights_follow_the_convention_of_kwon_and_zou(alpha, beta):
     np.testing.assert_allclose(weights, expected, rtol=roundings(5_000))
 
 
-def test_beta_16_1_stresses_small_coalitions():
-    weights = semivalues.beta(16, 1).weights(6)
-    assert weights[0] == pytest.approx(0.762, abs=printed(3))
-    assert weights[5] == pytest.approx(4.9e-5, abs=printed(6))
-
-
-def test_beta_1_1_is_shapley():
+def test_printed_weights_of_beta_16_1_and_shapley_as_beta_1_1():
+    assert semivalues.beta(16, 1).weights(6)[0] == pytest.approx(0.762, abs=printed(3))
+    assert semivalues.beta(16, 1).weights(6)[5] == pytest.approx(4.9e-5, abs=printed(6))
     np.testing.assert_allclose(semivalues.beta(1, 1).weights(9), semivalues.find("shapley").weights(9), rtol=roundings(500))
 
 
@@ -173,6 +169,14 @@ def test_efficiency_is_declared_only_where_it_holds(game):
         )
 
 
+class Sloppy:
+    def rule(self, degree):
+        return Beta().gauss(2 if degree < 8 else 3)
+
+
+NOT_POSITIVE = ("a", None, 0, -1.0, float("nan"), float("inf"))
+
+
 @pytest.mark.parametrize(
     ("build", "error", "text"),
     [
@@ -186,24 +190,10 @@ def test_efficiency_is_declared_only_where_it_holds(game):
         (lambda: Semivalue("bad", 3), InputTypeError, "must have a rule"),
         (lambda: Semivalue("bad", Density(lambda t: -t)), InputError, "non-negative"),
         (lambda: Semivalue("bad", Moments(lambda r: Fraction(2, r + 1))), InputError, "mass 1"),
+        (lambda: Semivalue("sloppy", Sloppy()), InputError, "exact to the degree of the call"),
+        *((lambda wrong=wrong: semivalues.beta(wrong, 1), (InputError, InputTypeError), "parameter") for wrong in NOT_POSITIVE),
     ],
 )
 def test_bad_measures_are_refused(build, error, text):
     with pytest.raises(error, match=text):
         build()
-
-
-def test_a_rule_that_misses_its_degree_is_refused():
-    class Sloppy:
-        def rule(self, degree):
-            nodes, weights = Beta().gauss(2 if degree < 8 else 3)
-            return nodes, weights
-
-    with pytest.raises(InputError, match="exact to the degree of the call"):
-        Semivalue("sloppy", Sloppy())
-
-
-@pytest.mark.parametrize("wrong", ["a", None, 0, -1.0, float("nan"), float("inf")])
-def test_beta_parameters_that_are_no_positive_numbers_are_refused(wrong):
-    with pytest.raises((InputError, InputTypeError), match="parameter"):
-        semivalues.beta(wrong, 1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
@@ -22,27 +23,24 @@ def by_hand(groups):
     return explain(lambda rows: network(rows.reshape(-1, 4, 3)), flat[:2], flat[5:], groups=groups)
 
 
-@pytest.mark.parametrize(
-    ("groups", "columns"),
-    [
-        ("variable", {"load": PLACE[:, 0], "wind": PLACE[:, 1], "price": PLACE[:, 2]}),
-        (["time"], {f"time {k}": PLACE[k] for k in range(4)}),
-        ({"time": 3}, {"time 0 to time 2": PLACE[:3].ravel(), "time 3": PLACE[3]}),
-        (
-            {"time": 2, "variable": 2},
-            {
-                "time 0 to time 1, load to wind": PLACE[:2, :2].ravel(),
-                "time 0 to time 1, price": PLACE[:2, 2],
-                "time 2 to time 3, load to wind": PLACE[2:, :2].ravel(),
-                "time 2 to time 3, price": PLACE[2:, 2],
-            },
-        ),
-        ([], {"all": PLACE.ravel()}),
-        (None, {f"time {t}, {name}": PLACE[t, [k]] for t in range(4) for k, name in enumerate(SHAPE["variable"])}),
-    ],
-    ids=["variables", "times", "windows", "patches", "one player", "cells"],
-)
-def test_players_along_axes(groups, columns):
+PATCHES = {
+    f"time {2 * k} to time {2 * k + 1}, {name}": PLACE[2 * k : 2 * k + 2, columns].ravel()
+    for k in range(2)
+    for name, columns in (("load to wind", slice(0, 2)), ("price", slice(2, 3)))
+}
+PLAYERS = {
+    "variables": ("variable", {"load": PLACE[:, 0], "wind": PLACE[:, 1], "price": PLACE[:, 2]}),
+    "times": (["time"], {f"time {k}": PLACE[k] for k in range(4)}),
+    "windows": ({"time": 3}, {"time 0 to time 2": PLACE[:3].ravel(), "time 3": PLACE[3]}),
+    "patches": ({"time": 2, "variable": 2}, PATCHES),
+    "one player": ([], {"all": PLACE.ravel()}),
+    "cells": (None, {f"time {t}, {name}": PLACE[t, [k]] for t in range(4) for k, name in enumerate(SHAPE["variable"])}),
+}
+
+
+@pytest.mark.parametrize("kind", PLAYERS)
+def test_players_along_axes(kind):
+    groups, columns = PLAYERS[kind]
     explanation = explain(network, WINDOWS[:2], WINDOWS[5:], shape=SHAPE, groups=groups)
     expected = by_hand({name: list(map(int, members)) for name, members in columns.items()})
     assert explanation.feature_names == tuple(columns)
@@ -92,15 +90,9 @@ def test_several_inputs_in_lists_and_mappings():
         (WINDOWS[:2], {"shape": {"time": 0, "variable": 3}}, InputTypeError, "length or labels. Got 0"),
         (WINDOWS[:2], {"shape": {"window": SHAPE, "time": 4}}, InputTypeError, "mixes axes and inputs"),
     ],
-    ids=["one row", "other shape", "empty blocks", "unknown axis", "tuple", "labels", "length", "mixed"],
 )
 def test_wrong_shapes(rows, settings, error, text):
     with pytest.raises(error, match=text):
         explain(network, rows, WINDOWS[5:], **{"shape": SHAPE, **settings})
-
-
-def test_models_pass_their_function():
-    from sklearn.linear_model import Ridge
-
     with pytest.raises(InputTypeError, match=r"Got a Ridge. Pass its function: model.predict"):
         explain(Ridge(), WINDOWS[:2], WINDOWS[5:], shape=SHAPE)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, FastICA
@@ -50,7 +51,7 @@ MODELS = (
 def test_single_precision_of_fit_background_and_rows_makes_no_bug(case, kind):
     model, target = case
     if kind == "polars":
-        kind = pytest.importorskip("polars").DataFrame
+        kind = polars.DataFrame
     for of_fit, of_background, of_rows in itertools.product((SINGLES, DOUBLES), repeat=3):
         model.fit(kind(of_fit), target)
         explanation = exactshap.explain(model, kind(of_rows[20:26]), kind(of_background[:6]))

@@ -3,8 +3,21 @@
 import functools
 import re
 
+import catboost
+import dask.dataframe as dask
+import lightgbm
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+import xgboost
+from sklearn import feature_extraction
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, PoissonRegressor, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
 
 from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
@@ -26,9 +39,6 @@ def advice(error, call):
 
 
 def test_sparse_columns_beside_dense_ones():
-    pd = pytest.importorskip("pandas")
-    from sklearn.svm import SVR
-
     frame = pd.DataFrame({"kind": RNG.choice(list("xyz"), 60), "size": X[:, 0]})
     table = pd.get_dummies(frame, columns=["kind"], sparse=True)
     model = SVR().fit(table, Y)
@@ -75,8 +85,6 @@ def test_what_other_libraries_set_is_had_by_our_settings():
 
 
 def test_classes_of_pairwise_machines():
-    from sklearn.svm import SVC
-
     labels = np.array(["low", "middle", "high"])[np.digitize(Y, [-0.3, 0.3])]
     model = SVC().fit(X, labels)
     text = advice(UnknownNameError, lambda: explain(model, X[:1], X[::9], output="high"))
@@ -87,11 +95,6 @@ def test_classes_of_pairwise_machines():
 
 
 def test_shares_of_pipelines_name_their_last_step_only_where_it_has_trees():
-    from sklearn.ensemble import RandomForestRegressor
-    from sklearn.linear_model import LinearRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     forest = make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=0)).fit(X, Y)
     assert "model[-1] and model[:-1].transform(X)" in advice(UnsupportedModelError, lambda: decompose_r2(forest, X, Y))
     assert decompose_r2(forest[-1], forest[:-1].transform(X), Y).values.shape == (3,)
@@ -103,12 +106,6 @@ def test_shares_of_pipelines_name_their_last_step_only_where_it_has_trees():
 
 
 def test_text_beside_a_gaussian_copula():
-    pd = pytest.importorskip("pandas")
-    from sklearn.compose import make_column_transformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-    from sklearn.svm import SVR
-
     frame = pd.DataFrame({"kind": RNG.choice(["a", "b"], 60), "size": X[:, 0]})
     model = make_pipeline(make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough"), SVR()).fit(frame, Y)
     text = advice(InputError, lambda: explain(model, frame[:2], frame, value_function="observational-copula"))
@@ -118,9 +115,6 @@ def test_text_beside_a_gaussian_copula():
 
 
 def test_frames_that_are_not_computed_yet():
-    dask = pytest.importorskip("dask.dataframe")
-    pd = pytest.importorskip("pandas")
-    pl = pytest.importorskip("polars")
     frame = pd.DataFrame(X, columns=list("abc"))
     for lazy in (dask.from_pandas(frame, npartitions=2), pl.LazyFrame(X, schema=list("abc"))):
         text = advice(InputTypeError, lambda: Explainer(total, lazy))  # noqa: B023
@@ -129,7 +123,6 @@ def test_frames_that_are_not_computed_yet():
 
 
 def test_a_series_as_background():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abc"))
     text = advice(InputError, lambda: Explainer(total, frame.iloc[0]))
     rows = eval(re.search(r"using (\S+) if it is one row", text).group(1), {"X": frame})
@@ -138,13 +131,10 @@ def test_a_series_as_background():
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_rows_as_dicts_are_frames(library):
-    pd = pytest.importorskip("pandas")
-    from sklearn.linear_model import Ridge
-
     frame = pd.DataFrame(X, columns=list("abc"))
     model, records = Ridge().fit(frame, Y), frame.to_dict("records")
     expected = explain(model, frame[:2], frame[20:40])
-    background = frame[20:40] if library == "pandas" else pytest.importorskip("polars").from_pandas(frame[20:40])
+    background = frame[20:40] if library == "pandas" else pl.from_pandas(frame[20:40])
     for rows in (records[:2], tuple(records[:2]), np.array(records[:2]), pd.Series(records[:2])):
         np.testing.assert_array_equal(explain(model, rows, records[20:40]).values, expected.values)
         np.testing.assert_array_equal(explain(model, rows, background).values, expected.values)
@@ -158,7 +148,6 @@ def test_rows_as_dicts_are_frames(library):
 
 
 def test_a_row_as_a_dict():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abc"))
     text = advice(InputTypeError, lambda: explain(total, frame.iloc[0].to_dict(), frame[20:40]))
     rows = eval(re.search(r"pandas\.DataFrame\(\[row\]\)", text).group(), {"pandas": pd, "row": frame.iloc[0].to_dict()})
@@ -167,11 +156,6 @@ def test_a_row_as_a_dict():
 
 @pytest.mark.parametrize("step", ["DictVectorizer", "FeatureHasher"])
 def test_pipelines_that_take_dicts(step):
-    pd = pytest.importorskip("pandas")
-    from sklearn import feature_extraction
-    from sklearn.linear_model import Ridge
-    from sklearn.pipeline import make_pipeline
-
     frame = pd.DataFrame({"kind": RNG.choice(["a", "b"], 60), "size": X[:, 0]})
     records = frame.to_dict("records")
     pipeline = make_pipeline(getattr(feature_extraction, step)(), Ridge()).fit(records, Y)
@@ -195,7 +179,6 @@ def scores_with_a_link():
         pipeline,
         preprocessing,
     )
-    from sklearn.compose import TransformedTargetRegressor
 
     logistic, two, three = linear_model.LogisticRegression(), Y > 0, np.digitize(Y, [-0.3, 0.3])
     boosted = ensemble.GradientBoostingClassifier(n_estimators=4, random_state=0)
@@ -254,10 +237,6 @@ def test_what_a_unit_says_of_probabilities_and_logarithms(number):
 
 @pytest.mark.parametrize("kind", ["scaled", "logarithm"])
 def test_targets_of_a_model_with_a_link(kind):
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.linear_model import PoissonRegressor
-    from sklearn.preprocessing import StandardScaler
-
     settings = {
         "scaled": {"transformer": StandardScaler(with_mean=False)},
         "logarithm": {"func": np.log1p, "inverse_func": np.expm1},
@@ -274,9 +253,6 @@ def models_with_losses():
 
 
 def fitted_with_losses():
-    import catboost
-    import lightgbm
-    import xgboost
     from sklearn import ensemble, linear_model, multioutput, pipeline, preprocessing, svm
 
     words, numbers, two = np.where(Y > 0, "yes", "no"), np.digitize(Y, [-0.3, 0.3]), (Y > 0).astype(int)
@@ -332,7 +308,6 @@ def fitted_with_losses():
 @pytest.mark.parametrize("number", range(18))
 def test_the_loss_of_a_row(number):
     """The loss that a message names is that of the row's own class, or its error."""
-    pytest.importorskip("xgboost"), pytest.importorskip("lightgbm"), pytest.importorskip("catboost")
     assert len(models_with_losses()) == 18
     model, target, losses = models_with_losses()[number]
     for output, expected in losses.items():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from exactshap import Explainer, decompose_mmd, solve
 from exactshap.games import ProductGame
@@ -13,8 +14,6 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture(scope="module")
 def explainer():
-    from sklearn.linear_model import LinearRegression
-
     X = np.random.default_rng(0).normal(size=(20, 3))
     return Explainer(LinearRegression().fit(X, X[:, 0]), X[:5], feature_names=[HOSTILE, "b", "c"]), X
 

@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
+import pandas as pd
 
 from exactshap import explain
 from exactshap.trees import flatten
@@ -27,7 +27,6 @@ def data(seed=0, n=160):
 
 def mixed_frame(seed=0, n=200):
     """Numeric, text, integer and ordered categories, with missing ones, in a pandas frame; and a target that uses them."""
-    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {

@@ -5,8 +5,12 @@ import re
 import warnings
 from pathlib import Path
 
+import catboost
+import lightgbm
 import numpy as np
+import pandas
 import pytest
+import xgboost
 
 import reference_ubj
 from command import run
@@ -38,7 +42,6 @@ def close(found, expected):
 
 def stopped(kind, y, **settings):
     """Return an estimator of XGBoost that stopped early, some rounds after its best."""
-    xgboost = pytest.importorskip("xgboost")
     model = getattr(xgboost, kind)(**{**STOPPING, **settings})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -69,31 +72,15 @@ def test_early_stopped_files_predict_as_the_estimator_that_loads_them(name, suff
     again.load_model(path)
     found = load(path)
     close(found.predict(X), again.predict(X, output_margin=True))
-    rounds = model.get_booster().num_boosted_rounds()
+    booster, rounds = model.get_booster(), model.get_booster().num_boosted_rounds()
     assert found.reading == f"the first {model.best_iteration + 1} of {rounds} boosting rounds (best_iteration)"
     assert found.reading in explain(found, X[:3], X[80:90]).method
-
-
-@pytest.mark.parametrize("name", STOPPED)
-def test_rounds_can_be_chosen(name, tmp_path):
-    kind, y, settings = STOPPED[name]
-    model = stopped(kind, y, **settings)
-    path = tmp_path / "model.ubj"
-    model.save_model(path)
-    booster, rounds = model.get_booster(), model.get_booster().num_boosted_rounds()
     for n_stages in (1, rounds, rounds + 7):
         chosen = (0, min(n_stages, rounds))
         found = load(path, n_stages=n_stages)
         close(found.predict(X), booster.inplace_predict(X, predict_type="margin", iteration_range=chosen))
         assert found.reading == ("" if n_stages >= rounds else f"the first 1 of {rounds} boosting rounds (n_stages)")
     assert found.reading not in ("", None) or "rounds" not in explain(found, X[:2], X[80:90]).method
-
-
-@pytest.mark.parametrize("name", STOPPED)
-def test_live_boosters_use_all_rounds_and_estimators_the_best(name):
-    kind, y, settings = STOPPED[name]
-    model = stopped(kind, y, **settings)
-    booster = model.get_booster()
     close(convert(model).predict(X), model.predict(X, output_margin=True))
     close(convert(booster).predict(X), booster.inplace_predict(X, predict_type="margin"))
     for live in (model, booster):
@@ -118,7 +105,6 @@ def test_rounds_beyond_the_file_are_refused():
 
 
 def test_the_command_says_which_rounds_it_reads(tmp_path, monkeypatch, capsys):
-    pandas = pytest.importorskip("pandas")
     model = stopped("XGBRegressor", Y)
     rounds = model.get_booster().num_boosted_rounds()
     monkeypatch.chdir(tmp_path)
@@ -154,7 +140,6 @@ def test_the_command_refuses_rounds_of_other_models(tmp_path, monkeypatch, capsy
 
 
 def lightgbm_stopped(**settings):
-    lightgbm = pytest.importorskip("lightgbm")
     data, other = lightgbm.Dataset(X[HERE], Y[HERE]), lightgbm.Dataset(X[THERE], Y[THERE])
     quiet = {"verbose": -1, "num_leaves": 5, "learning_rate": 0.6, **settings}
     return lightgbm.train(
@@ -164,7 +149,6 @@ def lightgbm_stopped(**settings):
 
 @pytest.mark.parametrize("saved", [None, -1, 2])
 def test_lightgbm_files_hold_the_rounds_that_their_booster_uses(saved, tmp_path):
-    lightgbm = pytest.importorskip("lightgbm")
     live = lightgbm_stopped()
     assert live.best_iteration < live.num_trees()
     path = tmp_path / "model.txt"
@@ -179,7 +163,6 @@ def test_lightgbm_files_hold_the_rounds_that_their_booster_uses(saved, tmp_path)
 
 
 def test_live_lightgbm_models_stop_at_their_best_round(tmp_path):
-    lightgbm = pytest.importorskip("lightgbm")
     live = lightgbm_stopped()
     model = lightgbm.LGBMRegressor(n_estimators=60, learning_rate=0.6, num_leaves=5, verbose=-1)
     with warnings.catch_warnings():
@@ -197,7 +180,6 @@ def test_live_lightgbm_models_stop_at_their_best_round(tmp_path):
 
 @pytest.mark.parametrize("shrink", ["best model", "no", "by hand"])
 def test_catboost_files_hold_the_trees_that_their_model_uses(shrink, tmp_path):
-    catboost = pytest.importorskip("catboost")
     quiet = {"iterations": 60, "learning_rate": 0.9, "depth": 3, "verbose": 0, "allow_writing_files": False}
     model = catboost.CatBoostRegressor(early_stopping_rounds=3, use_best_model=shrink == "best model", **quiet)
     model.fit(X[HERE], Y[HERE], eval_set=(X[THERE], Y[THERE]))
@@ -260,9 +242,8 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("place", ["", *PLACES, "trees", "tree_param"])
-def test_unknown_entries_of_newer_formats_are_refused_by_name(place, live, unwarned):
+def test_unknown_entries_of_newer_formats_are_refused_by_name(place, unwarned):
     content = content_of("xgboost34_early.json")
     content["version"] = [3, 9, 0]
     here = content
@@ -273,8 +254,9 @@ def test_unknown_entries_of_newer_formats_are_refused_by_name(place, live, unwar
         here = tree if place == "trees" else tree["tree_param"]
     here["leaf_twist"] = [1.0]
     name = f"{place}.leaf_twist".lstrip(".")
-    with pytest.raises(ModelFormatError, match=f"XGBoost format 3.9 has an entry '{name}' that format 3.4 does not have"):
-        from_document(content, live=live)
+    for live in (False, True):
+        with pytest.raises(ModelFormatError, match=f"XGBoost format 3.9 has an entry '{name}' that format 3.4 does not have"):
+            from_document(content, live=live)
 
 
 def test_unknown_entries_are_found_in_bytes_too(unwarned):
@@ -289,13 +271,6 @@ def test_unknown_entries_are_found_in_bytes_too(unwarned):
         else:
             with pytest.warns(ExplanationWarning, match="newer than"):
                 assert from_document(content).trees.n_trees == 6
-
-
-def test_unknown_objectives_are_refused_by_name():
-    content = content_of("xgboost34_early.json")
-    content["learner"]["objective"]["name"] = "reg:twisted"
-    with pytest.raises(ModelFormatError, match=r"This objective of XGBoost is not known\. Got 'reg:twisted'"):
-        from_document(content)
 
 
 def test_dropout_weights_of_format_3_4_count():
@@ -313,9 +288,15 @@ def test_dropout_weights_of_format_3_4_count():
         from_document(content)
 
 
-def test_linear_boosters_of_format_3_4_are_refused():
+def test_other_objectives_boosters_and_rounds_are_refused():
+    content = content_of("xgboost34_early.json")
+    content["learner"]["objective"]["name"] = "reg:twisted"
+    with pytest.raises(ModelFormatError, match=r"This objective of XGBoost is not known\. Got 'reg:twisted'"):
+        from_document(content)
     with pytest.raises(UnsupportedStructureError, match="gblinear booster has no trees"):
         load(FOLDER / "xgboost34_gblinear.json")
+    with pytest.raises(InputError, match="`n_stages` must not be negative"):
+        load(FOLDER / "xgboost34_early.json", n_stages=-1)
 
 
 def test_expectiles_cannot_cross():
@@ -323,8 +304,3 @@ def test_expectiles_cannot_cross():
     model = load(FOLDER / "xgboost34_expectile.json")
     assert model.unit == "target of the lowest expectile, then the inverse softplus of each step to the next"
     assert Explainer(model, X[80:90])(X[:3]).certificate().passed
-
-
-def test_negative_rounds_are_refused():
-    with pytest.raises(InputError, match="`n_stages` must not be negative"):
-        load(FOLDER / "xgboost34_early.json", n_stages=-1)

@@ -1,5 +1,7 @@
 """What the interval plot shows, as numbers; one drawing of each kind."""
 
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -47,9 +49,7 @@ def test_sampled_values_have_confidence_intervals_and_an_open_rest():
 
 @pytest.mark.parametrize("i", [None, 0])
 def test_drawing_takes_and_returns_axes(i):
-    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots()
     prepared = prepare_intervals(uncertain(names=["a $", "b", "c", "d"]), i)

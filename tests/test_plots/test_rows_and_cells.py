@@ -1,42 +1,29 @@
 """Waterfalls, scatters, heatmaps and violins: what is prepared, and what is drawn of awkward cells."""
 
 import numpy as np
+import pandas
 import pytest
 
-from exactshap.results.explanation import Explanation
 from exactshap.results.plots.overview import prepare_heatmap, prepare_violin
 from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 from explanation_factory import linear
 from tolerances import roundings
 
-matplotlib = pytest.importorskip("matplotlib")
-pandas = pytest.importorskip("pandas")
-
 
 def awkward():
     """Explain one row with missing cells, a date, zeros and values of all sizes."""
     values = np.array([[1.0, -0.5, 0.0, 1e-9, -1e-9, 0.3]])
-    data = pandas.DataFrame(
-        {
-            "age": [31.0],
-            "cabin": [None],
-            "fare": [np.nan],
-            "city": ["x" * 80],
-            "joined": [np.datetime64("1912-04-10")],
-            "cost": [1e6],
-        }
-    )
+    cells = {"age": 31.0, "cabin": None, "fare": np.nan, "city": "x" * 80, "joined": np.datetime64("1912-04-10"), "cost": 1e6}
     prediction = 1.0 + values.sum(axis=1)
-    return Explanation(
+    return linear(
+        values,
         values=values,
-        baseline=[1.0],
         prediction=prediction,
         residual=[0.0],
         tolerance=1e-9,
-        feature_names=list(data.columns),
-        value_function="baseline",
-        data=data,
+        names=list(cells),
+        data=pandas.DataFrame([cells]),
     )
 
 

@@ -1,3 +1,5 @@
+import interpret.glassbox as glassbox
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,6 @@ from exactshap.explainer import Explainer
 from exactshap.readers.additive import AdditiveModel
 from exactshap.results.plots import draw_shape, prepare_shape
 from tolerances import roundings
-
-matplotlib = pytest.importorskip("matplotlib")
 
 RNG = np.random.default_rng(0)
 X, Z = (pd.DataFrame(RNG.normal(size=(n, 3)), columns=list("abc")) for n in (30, 11))
@@ -58,7 +58,6 @@ def test_missing_values_are_drawn_left_of_the_rest():
 
 
 def test_text_gets_one_place_for_each_category():
-    glassbox = pytest.importorskip("interpret.glassbox")
     frame = pd.DataFrame({"city": RNG.choice(["Oslo", "Rome", "Lima"], 100), "size": RNG.normal(size=100)})
     y = (frame["city"] == "Rome") * (1.0 + frame["size"])
     model = glassbox.ExplainableBoostingRegressor(interactions=1, outer_bags=1, max_rounds=20, n_jobs=1).fit(frame, y)
@@ -72,8 +71,6 @@ def test_text_gets_one_place_for_each_category():
 
 
 def test_drawing_uses_the_axes_that_came_in():
-    import matplotlib.pyplot as plt
-
     ax, shape = plt.subplots()[1], prepare_shape(*both(), "a")
     assert draw_shape(shape, ax) is ax
     assert ax.get_xlabel() == "a"

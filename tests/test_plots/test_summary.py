@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import matplotlib
 import numpy as np
 import pandas
 import pytest
@@ -13,8 +14,6 @@ from exactshap.results.plots.scatter import prepare_scatter
 from exactshap.results.plots.summary import prepare_bars, prepare_swarm
 from explanation_factory import bilinear, linear
 from tolerances import assert_close
-
-matplotlib = pytest.importorskip("matplotlib")
 
 
 def rows(n=60, d=4, **changes):

@@ -1,11 +1,11 @@
+import matplotlib.pyplot as matplotlib
 import numpy as np
+import pandas as frames
 import pytest
 
 from exactshap.errors import InputError
 from exactshap.results.plots import draw_marginals, prepare_marginals
 from tolerances import NORMAL_TAILS, roundings
-
-matplotlib = pytest.importorskip("matplotlib.pyplot")
 
 
 def samples():
@@ -23,7 +23,6 @@ def test_densities_integrate_to_one_on_a_common_grid():
 
 
 def test_categories_are_frequencies():
-    frames = pytest.importorskip("pandas")
     one, other = frames.DataFrame({"c": ["a", "a", "b", "c"]}), frames.DataFrame({"c": ["b", "d"]})
     marginal = prepare_marginals(one, other, ["c"])[0]
     assert marginal.categories == ("a", "b", "c", "d")
