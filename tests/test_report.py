@@ -3,11 +3,11 @@ import re
 import subprocess
 import sys
 
-import interpret.glassbox as interpret
 import matplotlib.image as image
 import numpy as np
 import pandas
 import pytest
+from interpret import glassbox
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -358,7 +358,7 @@ def test_the_page_says_whether_singles_and_pairs_add_up(tmp_path, index, words, 
 
 def test_a_model_that_keeps_its_training_rows_says_which_rows_are_meant():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    model = interpret.ExplainableBoostingRegressor(interactions=0, outer_bags=1, max_rounds=20, n_jobs=1).fit(X, X[:, 0])
+    model = glassbox.ExplainableBoostingRegressor(interactions=0, outer_bags=1, max_rounds=20, n_jobs=1).fit(X, X[:, 0])
     for background, words in ((None, "the rows that the model was fitted on"), (X[:10], "over the background rows")):
         explanation = explain(model, X[:3], background)
         assert words in render(explanation)

@@ -169,7 +169,7 @@ def test_fitted_estimators_of_ours_load_without_trust(tmp_path):
         model = getattr(estimators, name)()
         few = {"n_terms": 4, "n_iter": 2, "cv": 2, "n_permutations": 9}
         model.set_params(**{key: value for key, value in few.items() if key in model.get_params()}).fit(rows, target)
-        skops.dump(model, tmp_path / "model.skops")
+        skops.io.dump(model, tmp_path / "model.skops")
         loaded = load_model(tmp_path / "model.skops")
         assert type(loaded) is type(model)
         if hasattr(model, "predict"):

@@ -1,7 +1,7 @@
-import matplotlib.pyplot as matplotlib
 import numpy as np
-import pandas as frames
+import pandas
 import pytest
+from matplotlib import pyplot
 
 from exactshap.errors import InputError
 from exactshap.results.plots import draw_marginals, prepare_marginals
@@ -23,7 +23,7 @@ def test_densities_integrate_to_one_on_a_common_grid():
 
 
 def test_categories_are_frequencies():
-    one, other = frames.DataFrame({"c": ["a", "a", "b", "c"]}), frames.DataFrame({"c": ["b", "d"]})
+    one, other = pandas.DataFrame({"c": ["a", "a", "b", "c"]}), pandas.DataFrame({"c": ["b", "d"]})
     marginal = prepare_marginals(one, other, ["c"])[0]
     assert marginal.categories == ("a", "b", "c", "d")
     assert marginal.density.tolist() == [[0.5, 0.25, 0.25, 0.0], [0.0, 0.5, 0.0, 0.5]]
@@ -38,7 +38,6 @@ def test_rare_categories_are_put_together():
 
 
 def test_drawing_uses_the_axes_that_come_in():
-    pyplot = matplotlib
     marginals = prepare_marginals(*samples(), ["x0", "x1"])
     axes = pyplot.subplots(1, 2)[1]
     out = draw_marginals(marginals, ("May", "June"), axes)
