@@ -92,7 +92,7 @@ def solve_factors(
     """
     plan = eliminate(n_players, [members for members, _ in factors])
     arrays = _plan_arrays(plan)
-    n_background, step = len(weights), max(1, BATCH_VALUES // (len(rates) * int(arrays.start[-1])))
+    n_background, step = len(weights), max(1, BATCH_VALUES // (len(rates) * int(arrays.plan.start[-1])))
     values, ends, scale = np.zeros(count_sets(n_players, order)), np.zeros(2), 0.0
     for start in range(0, n_background, step):
         part = slice(start, start + step)
@@ -156,32 +156,28 @@ class _PlanArrays(NamedTuple):
 
 
 class _Arrays(NamedTuple):
-    """Hold the same with the players that have weights in each state."""
+    """Hold the same, with players and the places of those with weights in each state: of separators, and of parents' other players."""
 
     plan: _PlanArrays
-    start: np.ndarray
-    separators: list[tuple[int, ...]]
-    rests: list[tuple[tuple[int, ...], list[int]]]
+    separators: list[tuple[tuple[int, ...], Sequence[int]]]
+    rests: list[tuple[tuple[int, ...], Sequence[int]]]
 
 
 def _plan_arrays(plan: Elimination) -> _Arrays:
     sizes = np.array([len(clique) for clique in plan.cliques])
-    start = np.cumsum([0, *(2**sizes)])
     separators = [tuple(p for p in clique if p != own) for clique, own in zip(plan.cliques, plan.order, strict=True)]
-    rests: list[tuple[tuple[int, ...], list[int]]] = []
+    rests: list[tuple[tuple[int, ...], Sequence[int]]] = []
     onto, places = [np.zeros(0, int)], [0]
-    for k, parent in enumerate(plan.parent):
-        above = plan.cliques[parent] if parent >= 0 else ()
-        states = np.arange(2 ** len(above)) if parent >= 0 else np.zeros(0, int)
-        onto.append(
-            _moved(states, [above.index(p) for p in separators[k]], range(len(separators[k]))) if parent >= 0 else states
-        )
-        places.append(places[-1] + len(states))
-        others = [place for place, p in enumerate(above) if p not in separators[k]]
-        rests.append((above, others))
+    for separator, parent in zip(separators, plan.parent, strict=True):
+        if parent >= 0:
+            above = plan.cliques[parent]
+            onto.append(_moved(np.arange(2 ** len(above)), [above.index(p) for p in separator], range(len(separator))))
+            rests.append((above, [place for place, p in enumerate(above) if p not in separator]))
+        places.append(sum(map(len, onto)))
     own = [clique.index(p) for clique, p in zip(plan.cliques, plan.order, strict=True)]
-    lists = (sizes, own, plan.order, plan.parent, start, places, np.concatenate(onto))
-    return _Arrays(_PlanArrays(*(np.array(one, np.int64) for one in lists)), start, separators, rests)
+    lists = (sizes, own, plan.order, plan.parent, np.cumsum([0, *(2**sizes)]), places, np.concatenate(onto))
+    of_all = [(players, range(len(players))) for players in separators]
+    return _Arrays(_PlanArrays(*(np.array(one, np.int64) for one in lists)), of_all, rests)
 
 
 def _values(
@@ -202,22 +198,17 @@ def _values(
                 weights[:, 0], weights[:, 1] = 1.0 - nodes[:, None], nodes[:, None]
                 # v(with) - v(without) of each fixed player: weights 1 and -1 of its two states
                 weights[:, 0, list(fixed)], weights[:, 1, list(fixed)] = -1.0, 1.0
-                by_state = _separator_weights(arrays, weights), _rest_weights(arrays, weights)
+                by_state = (_state_weights(weights, parts) for parts in (arrays.separators, arrays.rests))
                 fill_elimination(real, imaginary, masses, arrays.plan, weights, *by_state, np.array(node_weights, float), out)
             # A set occurs once, with its last player, hence in lexicographic order
             found.append(out[rest:])
     return np.concatenate(found)
 
 
-def _separator_weights(arrays: _Arrays, weights: np.ndarray) -> np.ndarray:
-    """Return the products of all players' weights for the states of each separator."""
-    return np.concatenate([_products(weights, players, range(len(players))) for players in arrays.separators], axis=1)
-
-
-def _rest_weights(arrays: _Arrays, weights: np.ndarray) -> np.ndarray:
-    """Return the products of the weights of players of each clique's parent outside the clique."""
-    parts = [_products(weights, above, others) for above, others in arrays.rests if above]
-    return np.concatenate(parts, axis=1) if parts else np.zeros((len(weights), 0))
+def _state_weights(weights: np.ndarray, parts: Sequence[tuple[tuple[int, ...], Sequence[int]]]) -> np.ndarray:
+    """Return the products of the weights of the players at some places, for all states of each part's players."""
+    found = (_products(weights, players, places) for players, places in parts)
+    return np.concatenate([np.zeros((len(weights), 0)), *found], axis=1)
 
 
 def _products(weights: np.ndarray, players: Sequence[int], places: Iterable[int]) -> np.ndarray:
