@@ -49,10 +49,7 @@ def solve_enumerated(
 
 
 def set_values(table: np.ndarray, players: Sequence[int], semivalue: Semivalue, order: int, n_players: int) -> np.ndarray:
-    """Return phi_T (n_rows, n_outputs) from a table of all coalitions.
-
-    ``table`` is (n_rows, 2^d, n_outputs); bit j of the code is player j.
-    """
+    """Return phi_T (n_rows, n_outputs) from a table (n_rows, 2^d, n_outputs) of all coalitions; bit j of a code is player j."""
     n_rows, _, n_outputs = table.shape
     cube = table.reshape((n_rows, *([2] * n_players), n_outputs))
     for j in sorted(players):  # axis of player j: the last bit has the first axis

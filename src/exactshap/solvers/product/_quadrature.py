@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._native import kernel
 from exactshap.games import ProductGame
-from exactshap.semivalues import Measure, Rule, Semivalue, find
+from exactshap.semivalues import Measure, Semivalue, find
 from exactshap.solvers.core import Part, Solution, coarse_bound, count_sets, enough_nodes, set_sizes
 
 # Half the time of `fill_interactions` with sets of one player: one sweep forwards and one backwards for all players.
@@ -64,7 +64,8 @@ def solve_terms(
         # Rows that need equally many nodes are solved together
         for n_nodes in sorted(set(needed.tolist())):
             rows = np.flatnonzero(needed == n_nodes)
-            nodes, node_weights = _rule(measure, 2 * n_nodes - 1 if n_nodes else degree)
+            rule = measure.rule(2 * n_nodes - 1 if n_nodes else degree)
+            nodes, node_weights = (np.asarray(part, float) for part in rule)
             block = np.zeros((len(rows), counts[size - 1], n_outputs))
             if size == 1:
                 fill_singles(a, b, c, weights, rows, nodes, node_weights, block)
@@ -81,24 +82,14 @@ def solve_terms(
 
 def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
     """Return for each row the fewest nodes that truncate below rounding, 0 for exact rules."""
-    exact = degree // 2 + 1
     if all_nodes:
         return np.zeros(len(spread), int)
     counts = np.array([enough_nodes(float(s), degree, measure) for s in spread], int)
-    return np.where(counts < exact, counts, 0)
-
-
-def _rule(measure: Measure, degree: int) -> Rule:
-    """Return the rule as arrays."""
-    nodes, weights = measure.rule(degree)
-    return np.asarray(nodes, float), np.asarray(weights, float)
+    return np.where(counts < degree // 2 + 1, counts, 0)
 
 
 def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> list[np.ndarray]:
-    """Return each player's value in the game prod_{k in S} (1 + h_k).
-
-    The h_k are d arrays of one shape.
-    """
+    """Return each player's value in the game prod_{k in S} (1 + h_k). The h_k are d arrays of one shape."""
     total: list[np.ndarray] = [np.zeros_like(one) for one in h]
     # Factors are computed twice, to hold few arrays of all rows by all rows in memory
     for t, weight in zip(*find(index).rule(degree=len(h) - 1), strict=True):

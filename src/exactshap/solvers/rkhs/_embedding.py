@@ -33,10 +33,7 @@ COALITIONS_FOR_ETA = 12
 
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Multiply the factors of the players in ``mask``, or return ones.
-
-    They are contiguous (n_players, n, m), rows start to stop; ones for the empty set.
-    """
+    """Multiply contiguous factors (n_players, n, m) of the players in ``mask``, for rows start to stop; ones for none."""
     n, m = factors.shape[1:]
     out = np.empty(((n if stop is None else min(stop, n)) - start, m))
     fill_product(np.ascontiguousarray(factors).reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
@@ -162,10 +159,7 @@ def pivoted_rows(
 
 
 def whitener(landmarks: np.ndarray) -> np.ndarray:
-    """Return T (b, rank) with k(x, m) T the Nystroem features of x.
-
-    Its columns are eigenvectors over roots of eigenvalues, without those of rounding.
-    """
+    """Return T (b, rank) with k(x, m) T the Nystroem features of x, without eigenvalues that are rounding."""
     eigenvalues, vectors = np.linalg.eigh(landmarks)
     keep = eigenvalues > RANK_CUTOFF * max(eigenvalues[-1], 0.0)
     return vectors[:, keep] / np.sqrt(eigenvalues[keep])

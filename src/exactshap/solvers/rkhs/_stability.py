@@ -84,10 +84,21 @@ def machine_stability(
     change = _checked_change(delta, reach.shape[1])
     squared_norm = (slopes**2).sum(axis=1)
     squared_move = (slopes != 0) @ _functional_bound(_power_change(powers, change, reach)[0] ** 2, signed=True) ** 2
-    for component, coefficients, points in parts:
-        squared_norm += _squared_norm(component, coefficients, points)
-        move = component.amplitude * _component_move(component, change, reach) ** 2
-        squared_move += np.where(np.any(coefficients != 0, axis=1), move, 0.0)
+    moves = [_component_move(component, change, reach) for component, _, _ in parts]
+    return _of_parts(parts, moves, change, squared_norm, squared_move)
+
+
+def _of_parts(
+    parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
+    moves: Sequence[float],
+    change: np.ndarray,
+    squared_norm: np.ndarray,
+    squared_move: np.ndarray,
+) -> Stability:
+    """Add the parts' norms and moves, each in the space of a component of amplitude 1, to those of other terms."""
+    for (component, coefficients, points), move in zip(parts, moves, strict=True):
+        squared_norm = squared_norm + _squared_norm(component, coefficients, points)
+        squared_move = squared_move + np.where(np.any(coefficients != 0, axis=1), component.amplitude * move**2, 0.0)
     norm, functional = np.sqrt(np.maximum(squared_norm, 0.0)), np.sqrt(squared_move)
     return Stability(norm * functional, norm, float(functional.max(initial=0.0)), change)
 
@@ -143,14 +154,9 @@ def conditional_stability(
     change = _checked_change(delta, parts[0][2].shape[0])
     known = _conditioning_falls_to([component for component, _, _ in parts], change, players)
     norm = 1.0 / (2.0 * np.sqrt(eta))
-    squared_norm, squared_move = np.zeros(n_outputs), np.zeros(n_outputs)
-    for component, coefficients, points in parts:
-        own = _falls_to(component, change)
-        move = np.sqrt(2.0 * (1.0 - own)) / d + 2.0 * (1.0 - 1.0 / d) * norm * np.sqrt(2.0 * (1.0 - own * known))
-        squared_norm += _squared_norm(component, coefficients, points)
-        squared_move += np.where(np.any(coefficients != 0, axis=1), component.amplitude * move**2, 0.0)
-    length, functional = np.sqrt(np.maximum(squared_norm, 0.0)), np.sqrt(squared_move)
-    return Stability(length * functional, length, float(functional.max(initial=0.0)), change)
+    own = np.array([_falls_to(component, change) for component, _, _ in parts])
+    moves = np.sqrt(2.0 * (1.0 - own)) / d + 2.0 * (1.0 - 1.0 / d) * norm * np.sqrt(2.0 * (1.0 - own * known))
+    return _of_parts(parts, moves.tolist(), change, np.zeros(n_outputs), np.zeros(n_outputs))
 
 
 def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, players: Sequence[Sequence[int]]) -> float:
