@@ -61,10 +61,7 @@ class Coalitions:
         return _unflattened(found, game)
 
     def seconds(self, game: Callable[[int], ConditionalGame], n_timed: int, n_rows: int, n_blocks: int) -> tuple[float, str]:
-        """Time a few random coalitions for one row and for several.
-
-        ``game(k)`` is the game of k rows: the rows of a block share work.
-        """
+        """Time a few random coalitions for one row and for several, which share work; ``game(k)`` is the game of k rows."""
         masks = some_coalitions(self.n_players, np.random.default_rng(0), TIMED_COALITIONS)
         # A coalition and its complement may share work
         masks = np.concatenate([masks, ~masks])
@@ -93,8 +90,6 @@ class ConditionalGame:
     n_players: int
     single_output: bool
     size: float = 0.0  # values of a coalition's largest matrix
-    routes: Any = None  # sizes by which ``choose`` forecasts costs
-    approximate: bool = False
     replicates: int = 1  # draws of each output next to each other, of which the mean is wanted
 
     @property
@@ -152,10 +147,7 @@ def _with_complements(masks: np.ndarray) -> list[tuple[int, ...]]:
 
 
 def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COMPARED_COALITIONS) -> np.ndarray:
-    """Return different random proper coalitions (at most n_masks, n_players).
-
-    Their sizes are distributed as in a Shapley value.
-    """
+    """Return different random proper coalitions (at most n_masks, n_players), with sizes as in a Shapley value."""
     found: dict[bytes, np.ndarray] = {}
     # Draws repeat for few players: four times as many draws cover most coalitions.
     for _ in range(4 * n_masks if n_players > 1 else 0):

@@ -27,10 +27,7 @@ SMALLEST_EIGENVALUE = 1e-9
 
 
 class GaussianCopula:
-    """Fit a copula to a background; evaluate the model on its draws.
-
-    ``n_samples`` for each coalition are rounded up to 8 scramblings of a power of two.
-    """
+    """Fit a copula to a background; evaluate the model on draws, a power of two for each of 8 scramblings."""
 
     replicates = REPLICATES
 
@@ -94,10 +91,7 @@ class GaussianCopula:
         return 32.0 * (CALL_ROWS + REPLICATES * 2.0**self.power) * self.background.n_columns
 
     def conditional(self, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the regression of missing on known scores, and a covariance root.
-
-        The regression is (n_outside, n_inside); the covariance is that of what is left.
-        """
+        """Return the regression (n_outside, n_inside) of missing on known scores, and a root of the covariance that is left."""
         R, outside = self.correlations, ~inside
         slopes = np.linalg.solve(R[np.ix_(inside, inside)], R[np.ix_(inside, outside)]).T
         covariance = R[np.ix_(outside, outside)] - slopes @ R[np.ix_(inside, outside)]

@@ -49,10 +49,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 class ConditionalReader(DelegatingReader):
-    """Explain ``inner``'s predictions by conditional means; v(empty) and v(D) are exact by definition.
-
-    A coalition is solved for all rows of a block at once.
-    """
+    """Explain ``inner``'s predictions by conditional means, each for all rows of a block; v(empty) and v(D) are exact."""
 
     def __init__(self, inner: Reader, request: Request, settings: dict[str, Any]) -> None:
         assert request.background is not None

@@ -87,10 +87,7 @@ class FoldedBackground(Strategy):
         return self._cache.get(table) or self._cache.get_or_make(table, make, keep=n_blocks)
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of tables, a background tile and all coalitions.
-
-        The tile is a second copy; the coalitions are those of the rows.
-        """
+        """Return the bytes of tables, a background tile and its copy, and the rows' coalitions."""
         machine = self.machine
         streamed = self.streamed.memory(n_rows, order)
         if not self.pays(self._shapley, order):

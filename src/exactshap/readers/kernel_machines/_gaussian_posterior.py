@@ -192,10 +192,7 @@ class WithPosterior(Strategy):
         return min(AUTOMATIC_OPERATIONS, max(CHEAP_OPERATIONS, TIMES_THE_VALUES * values))
 
     def _bytes(self, n_rows: int) -> float:
-        """Return the memory of the posterior's factors for a block of rows.
-
-        They are between the background, the training rows and the block.
-        """
+        """Return the bytes of factors between the background, the training rows and a block of rows."""
         machine = self.machine
         weights = machine.rows_and_weights()[1]
         d, m, rows = float(machine.n_players), float(len(weights)), float(n_rows)

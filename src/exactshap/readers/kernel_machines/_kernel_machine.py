@@ -144,10 +144,7 @@ class KernelReader(Reader):
             )
 
     def _mean_prediction(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the model's mean prediction (n_outputs,) over the background.
-
-        It is over ``rows`` where there is no background.
-        """
+        """Return the model's mean prediction (n_outputs,) over the background, or over ``rows`` without one."""
         table = Table(rows, None, *rows.shape) if self.traits.background is None else self.traits.background
         shares = weights if self.traits.weights is None else self.traits.weights
         total = np.zeros(self.traits.n_outputs)

@@ -99,25 +99,20 @@ class Streamed(Strategy):
 
     @functools.cached_property
     def _exponentials(self) -> tuple[ExponentialTerms, ...]:
-        """Return terms of exponential factors, which need no arrays of factors.
-
-        They are the terms of a functional game with exponentials of single columns.
-        """
+        """Return the terms of a functional game with exponentials of single columns, which need no arrays of factors."""
         machine = self.machine
         # Hybrid rows need factors of the background as well, and groups products of several: only the others are exponentials.
         found = [] if machine.replaces_columns or machine.has_groups else [_exponential(block) for block in machine.blocks]
         return tuple(terms for terms in found if terms is not None) if None not in found else ()
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of background tiles, a factor block and the sums.
-
-        The factors are those of a block of rows; sums are over all rows.
-        """
+        """Return the bytes of background tiles, the factors of a block of rows, and the sums of all rows."""
         if self._sweeps_mixtures(order):
             others = self._others.memory(n_rows, order) if self._others.machine.blocks else 0.0
             return others + radial_memory(self.machine, n_rows)
         machine, columns = self.machine, self.machine.n_columns
-        width = min(machine.widest, max(1, machine.tile_values // (8 * columns)))
+        widest = max((block.coefficients.shape[1] for block in machine.blocks), default=0)
+        width = min(widest, max(1, machine.tile_values // (8 * columns)))
         tile = min(max(machine.tile_values, width * columns), len(machine.mixture) * width * columns)
         # The next one is made while the last is held
         tiles = 1.0 if tile < machine.tile_values // 2 else 2.0
@@ -170,10 +165,7 @@ class Streamed(Strategy):
     def _sample(
         self, block: ExpansionPart | Monomials, rows: np.ndarray, m: int, semivalue: Semivalue, order: int
     ) -> Callable[[], Part]:
-        """Return a call that solves a few rows with a few terms.
-
-        It takes ``m`` background rows; their factors are there, where they are needed.
-        """
+        """Return a call that solves a few rows with a few terms and ``m`` background rows, without the time of factors."""
         machine = self.machine
         terms = _exponential(block) if order == 1 and self._exponentials else None
         if terms is not None:

@@ -175,14 +175,8 @@ def _with_mean(expansion: Expansion, slopes: np.ndarray) -> Expansion:
         return expansion
     # C-contiguous: the kernels take factors in the layout of the powers
     powers, coefficients = np.ascontiguousarray(np.eye(len(slopes), dtype=int)[:, used]), slopes[None, used]
-    parts = [Monomials(powers, coefficients, np.abs(slopes[used]))]
-    if expansion.monomials is not None:
-        parts.insert(0, expansion.monomials)
-    joined = Monomials(
-        np.concatenate([part.powers for part in parts], axis=1),
-        np.concatenate([part.coefficients for part in parts], axis=1),
-        np.concatenate([part.magnitudes for part in parts]),
-    )
+    own = Monomials(powers, coefficients, np.abs(slopes[used]))
+    joined = Monomials.join([own] if expansion.monomials is None else [expansion.monomials, own])
     return replace(expansion, monomials=joined)
 
 

@@ -76,11 +76,6 @@ class BoundMachine:
         return others + SWEPT_GAUSSIANS * self.n_radial
 
     @cached_property
-    def widest(self) -> int:
-        """Return the number of terms of the largest block."""
-        return max((block.coefficients.shape[1] for block in self.blocks), default=0)
-
-    @cached_property
     def tile_values(self) -> int:
         """Return the number of background and training factors in memory at once."""
         return max(1, int(min(TILE_BYTES, self.memory_limit / 16.0) / 8.0))
@@ -151,10 +146,7 @@ class BoundMachine:
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
     def tiles(self) -> Iterable[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
-        """Return tiles of (block of terms, background weights, absent factors).
-
-        Each is small enough for memory; a single one is kept.
-        """
+        """Return tiles of (block of terms, background weights, absent factors) that fit the memory; a single one is kept."""
         if self.n_terms * len(self.mixture) * self.n_columns > self.tile_values or not self.replaces_columns:
             return self._tiles()
         return self._kept.get(("tiles",)) or self._kept.get_or_make(("tiles",), lambda: list(self._tiles()), keep=1)  # type: ignore[no-any-return]

@@ -15,19 +15,8 @@ from exactshap._runtime.types import TableLike
 from exactshap.kernels import Component, Kernel, ScaledMixture
 
 
-class _Terms:
-    """Hold terms that are added up with ``coefficients (n_outputs, n_terms)``."""
-
-    coefficients: np.ndarray
-
-    @cached_property
-    def largest(self) -> np.ndarray:
-        """Return the magnitude (n_terms,) of each term's largest coefficient."""
-        return np.abs(self.coefficients).max(axis=0)
-
-
 @dataclass(frozen=True, eq=False)
-class ExpansionPart(_Terms):
+class ExpansionPart:
     """Hold one component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
 
     ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in. For a monomial
@@ -45,12 +34,19 @@ class ExpansionPart(_Terms):
 
 
 @dataclass(frozen=True, eq=False)
-class Monomials(_Terms):
+class Monomials:
     """Hold all monomial components: ``powers (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)``."""
 
     powers: np.ndarray
     coefficients: np.ndarray
     magnitudes: np.ndarray
+
+    @classmethod
+    def join(cls, parts: Sequence[Monomials]) -> Monomials | None:
+        """Return the monomials of all parts; None if there are none."""
+        powers, coefficients = ([getattr(part, name) for part in parts] for name in ("powers", "coefficients"))
+        heights = [part.magnitudes for part in parts]
+        return cls(np.concatenate(powers, 1), np.concatenate(coefficients, 1), np.concatenate(heights)) if parts else None
 
     def factors(self, X: np.ndarray) -> np.ndarray:
         return X[:, :, None] ** self.powers
@@ -139,13 +135,9 @@ class Expansion:
     def outputs(self, chosen: Sequence[int]) -> Expansion:
         """Return the expansion of some outputs."""
         rows = list(chosen)
-        monomials = self.monomials and Monomials(
-            self.monomials.powers, self.monomials.coefficients[rows], self.monomials.magnitudes
-        )
-        parts = tuple(
-            ExpansionPart(p.component, np.ascontiguousarray(p.coefficients[rows]), p.points, p.magnitude) for p in self.parts
-        )
-        return Expansion(parts, monomials, self.intercept[rows], self.n_columns, self.cancels)
+        monomials = self.monomials and replace(self.monomials, coefficients=self.monomials.coefficients[rows])
+        parts = tuple(replace(part, coefficients=np.ascontiguousarray(part.coefficients[rows])) for part in self.parts)
+        return replace(self, parts=parts, monomials=monomials, intercept=self.intercept[rows])
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return f(x) (n_rows, n_outputs) by the formula above."""
@@ -193,24 +185,21 @@ def merge(expansions: Sequence[Expansion]) -> Expansion:
     """Stack machines into one machine with all their outputs."""
     n_outputs = sum(e.n_outputs for e in expansions)
     parts: list[ExpansionPart] = []
-    powers, sums, magnitudes = [], [], []
+    monomials: list[Monomials] = []
     offset = 0
     for e in expansions:
         rows = slice(offset, offset + e.n_outputs)
         for part in e.parts:
             coefficients = np.zeros((n_outputs, part.coefficients.shape[1]))
             coefficients[rows] = part.coefficients
-            parts.append(ExpansionPart(part.component, coefficients, part.points, part.magnitude))
+            parts.append(replace(part, coefficients=coefficients))
         if e.monomials is not None:
             block = np.zeros((n_outputs, e.monomials.coefficients.shape[1]))
             block[rows] = e.monomials.coefficients
-            powers.append(e.monomials.powers)
-            sums.append(block)
-            magnitudes.append(e.monomials.magnitudes)
+            monomials.append(replace(e.monomials, coefficients=block))
         offset += e.n_outputs
-    monomials = Monomials(np.concatenate(powers, 1), np.concatenate(sums, 1), np.concatenate(magnitudes)) if powers else None
-    intercept = np.concatenate([e.intercept for e in expansions])
-    return Expansion(tuple(parts), monomials, intercept, expansions[0].n_columns, any(e.cancels for e in expansions))
+    intercept, cancels = np.concatenate([e.intercept for e in expansions]), any(e.cancels for e in expansions)
+    return Expansion(tuple(parts), Monomials.join(monomials), intercept, expansions[0].n_columns, cancels)
 
 
 def cut_terms(block: ExpansionPart | Monomials, width: int) -> Iterator[ExpansionPart | Monomials]:

@@ -43,10 +43,7 @@ class Strategy(ABC):
         return None
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
-        """Return the bound of Theorem 6 of RKHS-SHAP for some rows.
-
-        ``rows()`` returns them; None where the conditions do not hold.
-        """
+        """Return the bound of Theorem 6 of RKHS-SHAP for the rows ``rows()``, or None where its conditions do not hold."""
         if self.machine.background is None or not self.machine.replaces_columns:
             return None
         return functools.partial(_stability, self.machine, rows)
@@ -61,10 +58,7 @@ def _stability(machine: BoundMachine, rows: Callable[[], np.ndarray], delta: Any
 
 
 def _moving_monomials(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
-    """Return powers and coefficients of all monomials but the constants.
-
-    They are (n_columns, n_monomials) and (n_outputs, n_monomials).
-    """
+    """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of monomials that are no constants."""
     monomials = machine.expansion.monomials
     if monomials is None:
         return np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))
