@@ -33,10 +33,7 @@ _ARITHMETIC = {"Add", "Sub", "Mul", "Div"}
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Describe numbers or texts that depend on one input column each.
-
-    ``owners`` names that column; ``cube``: whether the array still has the extra axis that OneHotEncoder makes.
-    """
+    """Describe numbers or texts of one input column each, ``owners``; ``cube``: with the axis that OneHotEncoder adds."""
 
     owners: np.ndarray
     dtype: int | None

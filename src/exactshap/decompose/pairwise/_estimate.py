@@ -241,10 +241,7 @@ def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...
 
 
 def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, question: Question) -> float:
-    """Return the direct statistic minus the sum of the values or the fast total.
-
-    For efficient indices that is the direct statistic, for others the fast total.
-    """
+    """Return the direct statistic minus the sum of the values, or for indices that are not efficient minus the fast total."""
     if question.semivalue.is_efficient(question.order):
         return direct - float(values[:-1].sum() + joint_values.sum())
     return direct - float(values[-1])
@@ -283,10 +280,7 @@ def joint_values(factors: Factors, weights: Weights, question: Question, n_sets:
 def _block_values(
     factors: Factors, block: PanelBlock, weights: np.ndarray, question: Question, n_sets: int
 ) -> tuple[np.ndarray, float]:
-    """Return set values of a block's pairs, as terms of one product game.
-
-    The rule has as many nodes as the largest spread of the pairs requires.
-    """
+    """Return set values of a block's pairs, as terms of one product game, by a rule for their largest spread."""
     from exactshap.solvers.product import fill_interactions
 
     d = factors.n_players
@@ -308,10 +302,7 @@ def _block_values(
 
 
 def _rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
-    """Return a rule that is exact up to rounding, and its relative truncation.
-
-    Its arrays are writable.
-    """
+    """Return a rule that is exact up to rounding, and its relative truncation. Its arrays are writable."""
     n_nodes = enough_nodes(spread, degree, measure)
     truncated = n_nodes < degree // 2 + 1
     # n Gauss nodes are exact up to degree 2 n - 1, beyond which the factors' product has no more digits to give.

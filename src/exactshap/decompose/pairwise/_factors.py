@@ -335,10 +335,7 @@ def _median_distance(columns: np.ndarray, metric: str) -> float:
 
 
 def _median(numbers: np.ndarray, squared: bool) -> float:
-    """Return the median, or that of the square roots; 0 of none. The numbers are reordered.
-
-    NumPy's own looks for NaN as well, which takes ten times as long.
-    """
+    """Return the median, or that of the square roots; NumPy's own looks for NaN as well and takes ten times as long."""
     if not len(numbers):
         return 0.0
     middle, root = len(numbers) // 2, math.sqrt if squared else float

@@ -334,10 +334,7 @@ def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.n
 
 
 def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return a rule for all players, followed by the node t = 1 with weight 0.
-
-    Where the ranges of the columns are narrow, it is exact up to rounding with fewer nodes.
-    """
+    """Return a rule for all players, of few nodes where columns have narrow ranges, and then the node t = 1 with weight 0."""
     degree = x.n_players + y.n_players - 1
     measure = question.semivalue.of_size(1, 1)
     count = enough_nodes(_range_spread(x) + _range_spread(y), degree)
@@ -348,10 +345,7 @@ def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.nd
 
 
 def _range_spread(one: Factors) -> float:
-    """Bound half the sum of 1 - kernel over the players, for any pair of rows.
-
-    Every kernel falls with the distance.
-    """
+    """Bound half the sum of 1 - kernel over the players, for any pair of rows. Every kernel falls with the distance."""
     # Two rows with the largest possible distance in every column.
     ends = np.stack([one.columns.min(axis=1), one.columns.max(axis=1)], axis=1)
     extremes = Factors(ends, one.column_names, one.kernels, one.bandwidths, one.starts, one.names)

@@ -148,10 +148,7 @@ def _two_samples(X: TableLike, Z: TableLike) -> tuple[Table | StoredTable, Table
 
 
 def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int, int]]:
-    """Return each block's pooled rows, and the numbers of rows of the samples.
-
-    Rows of the first sample come first.
-    """
+    """Return each block's pooled rows, and the numbers of rows of the samples. Rows of the first sample come first."""
     if n_blocks == 1:
         return [(slice(None), n, n + m)]
     first, second = rows_of_blocks(n, n_blocks, generator), rows_of_blocks(m, n_blocks, generator)

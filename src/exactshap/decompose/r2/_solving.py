@@ -149,10 +149,7 @@ SKEW = {
 
 
 def cost_of(layout: EnsembleLayout, game: str, per_row: bool) -> Cost:
-    """Estimate the cost on one core from pairs and their typical players.
-
-    A pair costs n increments and m 2^m additions by table, or n m factors by quadrature, whichever is less.
-    """
+    """Estimate the cost on one core from pairs: n increments and m 2^m additions by table, or n m factors, if that is less."""
     way = "shallow" if _goes_shallow(layout, game, per_row) else "rows" if per_row else "pairs"
     seconds = _work(layout, game, per_row) * seconds_per_unit(f"R2: {game} by {way}", lambda: _sample(game, way))
     return Cost(seconds, _bytes(layout, game, per_row), True, f"{game} game by {way}")

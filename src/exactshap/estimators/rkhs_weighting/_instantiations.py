@@ -211,10 +211,7 @@ class PolynomialSign(SignPredictor):
         return math.sqrt(sum(moments))
 
     def theta(self, size: int, radius: float = math.inf, tilt: float = 1.0) -> float:
-        r"""Return the exact theta.
-
-        It follows from <w, w'> = sigma^2 (g g' + r), with r a product of k - 1 directions.
-        """
+        r"""Return the exact theta. It follows from <w, w'> = sigma^2 (g g' + r), with r a product of k - 1 directions."""
         others = [norm_moment(size - 1, j // 2) * self.sigma ** (i + j) for i, j, _ in self._terms()]
         return math.sqrt(sum(w * moment(i) ** 2 * r for (i, _, w), r in zip(self._terms(), others, strict=True)))
 
