@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.progress import Line, Progress, duration, progress_text
+from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_contributions, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
@@ -157,20 +157,8 @@ class Sweep:
 Result = TypeVar("Result")
 Run = Callable[..., Iterable[Any]]  # an ordered map
 
-_SWEEP: ContextVar[_Sweep | None] = ContextVar("sweep", default=None)
-
-
-class _Sweep:
-    """Count the pairs that are done, and all."""
-
-    def __init__(self, total: int, progress: Progress, line: Line) -> None:
-        self.done, self.total, self.progress, self.line = 0, total, progress, line
-
-    def add(self, pairs: int) -> None:
-        self.done += pairs
-        self.line.reached(self.done)
-        if callable(self.progress):
-            self.progress(self.done, self.total)
+# Counts pairs that are done
+_COUNT: ContextVar[Callable[[int], None] | None] = ContextVar("count", default=None)
 
 
 @contextmanager
@@ -187,18 +175,27 @@ def showing(
         return f"{statistic} of {n_rows:,} rows x {n_columns} columns: {part}"
 
     with progress_text(progress, text) as line:
-        token = _SWEEP.set(_Sweep(total, progress, line))
+        done = 0
+
+        def count(pairs: int) -> None:
+            nonlocal done
+            done += pairs
+            line.reached(done)
+            if callable(progress):
+                progress(done, total)
+
+        token = _COUNT.set(count)
         try:
             yield
         finally:
-            _SWEEP.reset(token)
+            _COUNT.reset(token)
 
 
 def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int, begin: int) -> Iterator[Result]:
     """Yield the results of row panels and report the pairs that are done."""
-    sweep: Any = _SWEEP.get()
+    count = _COUNT.get()
     for (start, stop), result in zip(panels, results, strict=True):
         yield result
-        if sweep is not None:
+        if count is not None:
             height = stop - start
-            sweep.add(height * (n_rows - begin) if begin else height * (2 * n_rows - start - stop + 1) // 2)
+            count(height * (n_rows - begin) if begin else height * (2 * n_rows - start - stop + 1) // 2)

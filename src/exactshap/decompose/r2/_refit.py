@@ -22,10 +22,7 @@ from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import target_of, weights_of
 from exactshap.decompose.r2._result import EPS, R2Decomposition, check_seconds, require_variation
-from exactshap.errors import (
-    InputError,
-    UnsupportedModelError,
-)
+from exactshap.errors import InputError, UnsupportedModelError
 from exactshap.frames import as_table
 from exactshap.readers import Request, finite_numbers, names_of, players_of
 from exactshap.results.decomposition import check_residual, frame_kind
@@ -67,10 +64,6 @@ class LeastSquares:
     weights: np.ndarray
     intercept: bool
     start: np.ndarray = field(repr=False)  # int64 (n_players + 1,): the columns of each player
-
-    @property
-    def n_players(self) -> int:
-        return len(self.start) - 1
 
     def centre(self, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return values less their weighted means, where there is an intercept."""
@@ -168,10 +161,12 @@ def refit_shares(
         mean = float(problem.weights @ problem.y / problem.weights.sum())
         require_variation(0.0, mean, float(problem.weights.sum()))
     assert factor is not None
-    m = problem.n_players
+    m = len(problem.start) - 1
     exact = resampling.n_orders is None and m <= EXACT_PLAYERS
     if exact:
-        _check_time(2.0**m * SUBSET_SECONDS * (1 + resampling.n_bootstrap))
+        seconds = 2.0**m * SUBSET_SECONDS * (1 + resampling.n_bootstrap)
+        do = "Pass n_jobs=, a smaller n_bootstrap=, n_orders= (sampled), or join columns with groups="
+        check_seconds(seconds, f"Refits on all subsets are forecast to take {seconds:.2g} s on one core", do)
     rng = checked_generator(resampling.random_state)
     orders = None if exact else _orders(m, resampling.n_orders or ORDERS, rng)
     values, std_error, by_size = _values(factor, orders, n_jobs)
@@ -229,12 +224,6 @@ def _prepare(
 
 def _variation(y: np.ndarray, weights: np.ndarray) -> float:
     return float(np.sum(weights * (y - weights @ y / weights.sum()) ** 2))
-
-
-def _check_time(seconds: float) -> None:
-    what = f"Refits on all subsets are forecast to take {seconds:.2g} s on one core"
-    do = "Pass n_jobs=, a smaller n_bootstrap=, n_orders= (sampled), or join columns with groups="
-    check_seconds(seconds, what, do)
 
 
 def _orders(m: int, n_orders: int, rng: np.random.Generator) -> np.ndarray:
