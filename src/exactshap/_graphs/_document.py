@@ -100,9 +100,6 @@ class Attributes:
     def __contains__(self, name: str) -> bool:
         return name in self._of
 
-    def names(self) -> set[str]:
-        return set(self._of)
-
     def _entry(self, name: str, kind: str) -> Any:
         """Return the attribute's value, or None."""
         entry = self._of.get(name)

@@ -90,8 +90,8 @@ def walk(model: Foreign, inputs: dict[str, Columns], players: Sequence[int]) -> 
     states: dict[str, State] = dict(inputs)
     for node in model.graph.node:
         if node.op_type == "Constant":
-            if (value := _constant(Attributes(node))) is not None and node.output:
-                constants[node.output[0]] = value
+            if "value" in (attributes := Attributes(node)) and node.output:
+                constants[node.output[0]] = attributes.tensor("value")
             continue
         given = tuple(states.get(name, Unread(f"no operator makes {name!r}")) for name in node.input if name not in constants)
         values = tuple(constants.get(name) for name in node.input)
@@ -99,10 +99,6 @@ def walk(model: Foreign, inputs: dict[str, Columns], players: Sequence[int]) -> 
         for place, name in enumerate(node.output):
             states[name] = _after(step, place)
     return states
-
-
-def _constant(attributes: Attributes) -> np.ndarray | None:
-    return attributes.tensor("value") if "value" in attributes else None
 
 
 def _after(step: _Step, place: int) -> State:

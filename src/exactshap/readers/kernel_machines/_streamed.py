@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -199,7 +199,7 @@ def solve_radial(machine: BoundMachine, values: np.ndarray, semivalue: Semivalue
     parts = (
         _rows(machine, piece, values, weights, outside, semivalue)
         for piece in pieces
-        for weights, outside in _background(machine, piece)
+        for weights, outside in machine.background_tiles(piece)
     )
     return functools.reduce(operator.add, parts)
 
@@ -232,18 +232,6 @@ def _width(machine: BoundMachine) -> int:
     return max(8, machine.tile_values // max(1, len(machine.mixture) * machine.n_columns))
 
 
-def _background(machine: BoundMachine, terms: RadialTerms) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield weights and distances (n_background, n_players, n_terms) of the background, zeros where absent factors are 1."""
-    if not machine.replaces_columns:
-        yield np.ones(1), np.zeros((1, machine.n_players, terms.points.shape[1]))
-        return
-    rows, weights = machine.rows_and_weights()
-    step = max(1, machine.tile_values // max(1, terms.points.shape[1] * machine.n_columns))
-    for start in range(0, len(rows), step):
-        some = slice(start, start + step)
-        yield np.array(weights[some]), np.ascontiguousarray(machine.distances(terms, rows[some]))
-
-
 def radial_memory(machine: BoundMachine, n_rows: int) -> float:
     """Return the bytes of the distances of a tile of the background and of a block of rows, and of the sums."""
     columns, width = machine.n_columns, min(_width(machine), machine.n_radial)
@@ -258,7 +246,7 @@ def radial_cost(machine: BoundMachine, few: np.ndarray, n_rows: int, semivalue: 
     total = Cost()
     for terms in machine.expansion.radial:
         piece = next(terms.cut(SWEPT_TERMS))
-        weights, outside = next(_background(machine, piece))
+        weights, outside = next(machine.background_tiles(piece))
         some = slice(0, SWEPT_BACKGROUND)
 
         def sample(

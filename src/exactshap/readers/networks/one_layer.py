@@ -179,11 +179,6 @@ class Layer:
     out_bias: np.ndarray  # float64 (n_outputs,)
     activation: str
 
-    @property
-    def slope(self) -> float:
-        """Return the largest slope of g, which multiplies the rounding of a unit's sum."""
-        return 0.25 if self.activation == "logistic" else 1.0
-
 
 def read(model: OneLayerNetwork, request: Request) -> Reader:
     """Read the arrays."""
@@ -379,8 +374,9 @@ class NetworkReader(RowReader[np.ndarray]):
 
     def _sizes(self, sums: np.ndarray) -> np.ndarray:
         """Return what is added up (n_rows,) inside and behind the units."""
+        slope = 0.25 if self.layer.activation == "logistic" else 1.0  # the largest of g, which multiplies the rounding of a sum
         inside = np.abs(self.layer.bias) + np.abs(sums).sum(axis=1) + np.abs(self._absent).sum(axis=1).max(axis=0)
-        return np.asarray((1.0 + self.layer.slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
+        return np.asarray((1.0 + slope * inside) @ np.abs(self.layer.out_weights).max(axis=1))
 
     def hybrids(self, X: Table) -> RowScores:
         """Return the scores of one row's hybrids, for sampling."""

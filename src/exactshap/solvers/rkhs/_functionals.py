@@ -92,8 +92,8 @@ Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return M (second half, first half) and both halves' tables (2^half, n_rows) of one term."""
     half = len(inside) // 2
-    mean = (_absent(outside[half:]) * weights) @ _absent(outside[:half]).T
-    return mean, _present(inside[:half]), _present(inside[half:])
+    mean = (_products(outside[half:], absent=True) * weights) @ _products(outside[:half], absent=True).T
+    return mean, _products(inside[:half]), _products(inside[half:])
 
 
 def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
@@ -142,19 +142,10 @@ def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> n
     return np.stack([np.where(members[player] > 0, joining, staying) for player in players])
 
 
-def _present(factors: np.ndarray) -> np.ndarray:
-    """Return products (2^n_players, n) of factors (n_players, n) over the members of each coalition."""
+def _products(factors: np.ndarray, *, absent: bool = False) -> np.ndarray:
+    """Return products (2^n_players, n) of factors (n_players, n) over the members of each coalition, or over all others."""
     # Each player doubles the table: coalitions with it are second, so that bit j of a row's number is player j
     table = np.ones((1, factors.shape[1]))
     for factor in factors:
-        table = np.concatenate([table, table * factor])
-    return table
-
-
-def _absent(factors: np.ndarray) -> np.ndarray:
-    """Return the products over the players outside every coalition, (2^n_players, n)."""
-    # As above, but the first half, without the player, is multiplied by its factor
-    table = np.ones((1, factors.shape[1]))
-    for factor in factors:
-        table = np.concatenate([table * factor, table])
+        table = np.concatenate([table * factor, table] if absent else [table, table * factor])
     return table

@@ -127,18 +127,21 @@ class BoundMachine:
         # Squared distances add up over columns, where factors are multiplied.
         return np.stack([columns[:, list(player)].sum(axis=1) for player in self.players], axis=1)
 
-    def absent(self, block: ExpansionPart | Monomials, rows: slice) -> np.ndarray:
-        """Return the factors of absent players, (n_mixture, n_players, n_terms)."""
+    def absent(self, block: ExpansionPart | Monomials | RadialTerms, rows: slice) -> np.ndarray:
+        """Return the factors of absent players, (n_mixture, n_players, n_terms), or of radial kernels the squared distances."""
+        is_radial = isinstance(block, RadialTerms)
         if not self.replaces_columns:
-            return np.ones((1, self.n_players, block.coefficients.shape[1]))
+            return np.full((1, self.n_players, block.coefficients.shape[1]), 0.0 if is_radial else 1.0)
         background, weights = self.rows_and_weights()
+        if isinstance(block, RadialTerms):
+            return self.distances(block, background[rows])
         if self.value_function == "interventional-independent":
             # Independent players: the mean of a product is the product of the means.
             return np.einsum("m,mjl->jl", weights, self.grouped(block.factors(background)))[None]
         return self.grouped(block.factors(background[rows]))
 
-    def background_tiles(self, block: ExpansionPart | Monomials) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield background weights and absent factors (n_background, n_players, n_terms) for a block of terms."""
+    def background_tiles(self, block: ExpansionPart | Monomials | RadialTerms) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield background weights and absent factors, or distances, (n_background, n_players, n_terms) for a block of terms."""
         mixture = self.mixture
         step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
         for start in range(0, len(mixture), step):
