@@ -159,8 +159,8 @@ class _Arrays(NamedTuple):
     """Hold the same, with players and the places of those with weights in each state: of separators, and of parents' other players."""
 
     plan: _PlanArrays
-    separators: list[tuple[tuple[int, ...], Sequence[int]]]
-    rests: list[tuple[tuple[int, ...], Sequence[int]]]
+    separators: Sequence[tuple[tuple[int, ...], Sequence[int]]]
+    rests: Sequence[tuple[tuple[int, ...], Sequence[int]]]
 
 
 def _plan_arrays(plan: Elimination) -> _Arrays:
