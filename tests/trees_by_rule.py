@@ -71,17 +71,21 @@ def mean_below(trees, q, x, inside):
     return share * mean_below(trees, left, x, inside) + (1 - share) * mean_below(trees, right, x, inside)
 
 
-def random_raw(rng, n_features, depth, n_outputs=1, every_rule=True):
-    """A random tree in random node order: repeated columns, ties with NASTY, categorical splits, all missing rules."""
+def random_raw(rng, n_features, depth, n_outputs=1, every_rule=True, draw=None, zero_covers=0.0):
+    """A random tree in random node order: repeated columns, ties with NASTY, categorical splits, all missing rules.
+
+    Or with thresholds that ``draw(rng)`` gives, and a share of empty leaves.
+    """
     rows, sets = [], {}
 
     def grow(level):
         q = len(rows)
         rows.append(None)
         if level == depth or (level and rng.random() < 0.2):
-            rows[q] = [0, 0.0, -1, -1, rng.integers(1, 50), 0, False]
+            is_empty = zero_covers > 0.0 and rng.random() < zero_covers
+            rows[q] = [0, 0.0, -1, -1, 0 if is_empty else rng.integers(1, 50), 0, False]
             return q
-        threshold = float(rng.choice([v for v in NASTY if np.isfinite(v)]))
+        threshold = float(rng.choice([v for v in NASTY if np.isfinite(v)]) if draw is None else draw(rng))
         left = grow(level + 1)
         right = grow(level + 1)
         missing, zero = (rng.integers(0, 3), rng.random() < 0.2) if every_rule else (0, False)

@@ -166,61 +166,32 @@ def test_boosters_of_other_libraries(library, name):
     assert abs(shares.residual) <= shares.tolerance
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "text"),
-    [
-        (
-            lambda X, y: decompose_loss(GradientBoostingRegressor(n_estimators=2).fit(X, y), X, y),
-            UnsupportedStructureError,
-            "decompose_r2",
-        ),
-        (
-            lambda X, y: decompose_loss(RandomForestClassifier(3).fit(X, y > 0), X, y > 0),
-            UnsupportedStructureError,
-            "decompose_r2",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, np.digitize(y, [-1, 1])), X, y),
-            UnsupportedStructureError,
-            "each class",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X, y > 0, loss="poisson"),
-            InputError,
-            "log_loss",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X, y > 0, loss="logloss"),
-            UnknownNameError,
-            "log_loss",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X, y > 0, method="table"),
-            UnknownNameError,
-            "tables",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingClassifier(n_estimators=2).fit(X, y > 0), X[:3], np.ones(3, bool)),
-            InputError,
-            "vary",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingRegressor().fit(X, y), X, y, loss="pinball", level=1.0),
-            InputError,
-            r"`level` must be a number in \(0, 1\)",
-        ),
-        (
-            lambda X, y: decompose_loss(GradientBoostingRegressor().fit(X, y), X, y, loss="pinball", power=1.2),
-            InputError,
-            "`power` belongs to loss='tweedie'",
-        ),
-        (
-            lambda X, y: decompose_loss(HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y**2), X, -(y**2)),
-            InputError,
-            "0 or more",
-        ),
-    ],
-)
-def test_refusals_name_the_route(make, error, text):
+def booster(X, y):
+    return GradientBoostingClassifier(n_estimators=2).fit(X, y)
+
+
+REFUSED = [  # model of rows and scores, target of scores, settings
+    (GradientBoostingRegressor(n_estimators=2).fit, None, {}, UnsupportedStructureError, "decompose_r2"),
+    (lambda X, y: RandomForestClassifier(3).fit(X, y > 0), np.sign, {}, UnsupportedStructureError, "decompose_r2"),
+    (lambda X, y: booster(X, np.digitize(y, [-1, 1])), None, {}, UnsupportedStructureError, "each class"),
+    (lambda X, y: booster(X, y > 0), np.ones_like, {}, InputError, "vary"),
+    (lambda X, y: booster(X, y > 0), lambda y: y > 0, {"loss": "poisson"}, InputError, "log_loss"),
+    (lambda X, y: booster(X, y > 0), lambda y: y > 0, {"loss": "logloss"}, UnknownNameError, "log_loss"),
+    (lambda X, y: booster(X, y > 0), lambda y: y > 0, {"method": "table"}, UnknownNameError, "tables"),
+    (GradientBoostingRegressor().fit, None, {"loss": "pinball", "level": 1.0}, InputError, r"`level` must be .* in \(0, 1\)"),
+    (GradientBoostingRegressor().fit, None, {"loss": "pinball", "power": 1.2}, InputError, "`power` belongs to loss='tweedie'"),
+    (
+        lambda X, y: HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y**2),
+        lambda y: -(y**2),
+        {},
+        InputError,
+        "0 or more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "target", "settings", "error", "text"), REFUSED)
+def test_refusals_name_the_route(make, target, settings, error, text):
+    X, y = data()
     with pytest.raises(error, match=text):
-        make(*data())
+        decompose_loss(make(X, y), X, y if target is None else target(y), **settings)

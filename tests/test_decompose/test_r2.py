@@ -182,14 +182,13 @@ def test_deep_trees_mix_tables_and_quadrature():
 
 
 def test_chain_deeper_than_any_code():
-    from exactshap.trees import RawTree, TreeModel, build
+    from dataclasses import replace
+
+    from exactshap.trees import TreeModel, build
+    from trees_by_rule import chain
 
     depth = 70
-    left, right = np.full(2 * depth + 1, -1), np.full(2 * depth + 1, -1)
-    left[: 2 * depth : 2], right[: 2 * depth : 2] = np.arange(1, 2 * depth, 2), np.arange(2, 2 * depth + 1, 2)
-    feature = np.where(left >= 0, np.arange(2 * depth + 1) // 2, -1)
-    cover = np.where(left >= 0, 0.0, 1.0)
-    raw = RawTree(feature, np.full(2 * depth + 1, 0.5), left, right, np.arange(2 * depth + 1) % 7.0, cover=cover)
+    raw = replace(chain(depth, depth, np.arange(2 * depth + 1) % 7.0), threshold=np.full(2 * depth + 1, 0.5))
     trees = build([raw], n_features=depth, constant=np.zeros(1), less_equal=True, single_precision=False)
     zeros = np.zeros(1, np.int32)
     model = TreeModel(trees, "test", "chain", "target", ("output",), True, zeros - 1, zeros, boosted=False)

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +11,15 @@ from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2 import _layout as kernels
 from exactshap.decompose.r2._layout import lay_out
 from exactshap.errors import InputTypeError
-from exactshap.trees import RawTree, build
+from exactshap.trees import build
 from interruption import interrupted
 from r2_models import N_FEATURES, random_model, random_rows
 from tolerances import assert_close_r2, roundings
+from trees_by_rule import chain
 
 
 def laid_out(depth=4, n_trees=5, seed=0, n_rows=20):
-    model = random_model(depth, n_trees=n_trees, seed=seed, categories=True)
+    model = random_model(depth, n_trees=n_trees, seed=seed)
     X = np.resize(random_rows(seed)[0], (n_rows, N_FEATURES))
     return lay_out(model.trees, X, np.array([0, 1, 0, 2, 3], np.int32), 4)
 
@@ -102,19 +104,10 @@ def random_wide():
 
 
 def deep_trees():
-    n_splits = 20  # two chains: every split on a feature of its own
-    feature = np.array([j for k in range(n_splits) for j in (k, -1)] + [-1])
-    left = np.array([q for k in range(n_splits) for q in (2 * k + 1, -1)] + [-1])
-    right = np.array([q for k in range(n_splits) for q in (2 * k + 2, -1)] + [-1])
-    rng = np.random.default_rng(0)
-    size = len(feature)
-    cover = np.array([c for k in range(n_splits) for c in (n_splits + 1.0 - k, 1.0)] + [1.0])
-    raw = [
-        RawTree(
-            np.where(feature >= 0, feature + shift, -1), np.full(size, -2.0), left, right, rng.normal(size=size), cover=cover
-        )
-        for shift in (0, 20)
-    ]
+    raw = []
+    for first in (0, 20):  # two chains: every split on a feature of its own
+        tree = chain(20, 20, np.random.default_rng(first).normal(size=41))
+        raw.append(replace(tree, feature=tree.feature + first, threshold=np.full(41, -2.0)))
     return build(raw, n_features=40, constant=np.array([0.0]), less_equal=True, single_precision=False)
 
 
@@ -136,7 +129,7 @@ def bad_calls():
     yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, kernels.Rules(*(r[:1] for r in rules)), w, np.zeros((4, 20)))
     yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, rules, w, np.zeros((3, 20)))
     yield kernels.add_ensemble_tree, (n, codes, w, w, units, arrays.player_of_node, half, out)
-    yield kernels.fill_codes, (0, len(codes), units, decisions[:-1], 0, codes)
+    yield kernels.fill_codes, (0, len(codes), units, decisions[: units.node.max()], 0, codes)
     yield kernels.fill_codes, (0, len(codes), units, decisions, 1, codes)
     yield kernels.fill_columns, (np.zeros((3, 2)), np.array([2]), False, np.zeros((1, 3)))
 

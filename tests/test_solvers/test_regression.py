@@ -317,77 +317,35 @@ def test_rank_deficiency_is_said():
     assert "rank" in found.method
 
 
+POLYNOMIAL, COUNT = {"estimator": "polynomial"}, r"parameter must be an int >= 1\. Got "
 BAD = [
     ({"budget": 1}, BudgetError, r"budget of one call is too small\. Got budget=1\. Pass at least 2"),
-    ({"budget": 0}, InputError, r"'budget' parameter must be an int >= 1\. Got 0"),
-    ({"budget": 2.5}, InputError, r"'budget' parameter must be an int >= 1\. Got 2.5"),
-    ({"tol": 0.0}, InputError, r"'tol' parameter must be a finite float > 0\. Got 0.0"),
-    ({"tol": np.nan}, InputError, r"'tol' parameter must be a finite float > 0\. Got nan"),
+    *(({"budget": bad}, InputError, rf"'budget' {COUNT}") for bad in ("300", np.inf, 2.5, 0, True)),
+    *(({"tol": bad}, InputError, r"'tol' parameter must be a finite float > 0\. Got") for bad in (0.0, np.nan, True)),
     ({"random_state": -1}, InputError, r"'random_state' parameter must be None, an int >= 0 or a numpy Generator\. Got -1"),
-    ({"random_state": "seven"}, InputError, r"'random_state' parameter .* Got 'seven'"),
-    ({"batch_size": 0}, InputError, r"'batch_size' parameter must be an int >= 1\. Got 0"),
+    *(({"random_state": bad}, InputError, rf"'random_state' parameter .* Got {bad!r}") for bad in ("seven", True)),
+    ({"batch_size": 0}, InputError, rf"'batch_size' {COUNT}0"),
     ({"estimator": "kernelshp"}, UnknownNameError, r"Unknown estimator 'kernelshp'\. Did you mean 'kernelshap'\?"),
     ({"surrogate": "tree"}, UnknownNameError, r"Unknown surrogate 'tree'\..*Available: 'process', 'boosting', 'none'"),
     ({"sampling": "leverag"}, UnknownNameError, r"Unknown sampling 'leverag'\. Did you mean 'leverage'\?"),
     ({"estimater": "auto"}, UnknownNameError, r"no setting 'estimater'\. Did you mean 'estimator'\?"),
-    (
-        {"polynomial_order": 0, "estimator": "polynomial"},
-        InputError,
-        r"'polynomial_order' parameter must be an int >= 1\. Got 0",
-    ),
-    (
-        {"frontier": "screen", "estimator": "polynomial"},
-        UnknownNameError,
-        r"Unknown frontier 'screen'\. Did you mean 'screened'\?",
-    ),
-    ({"frontier": 0, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got 0"),
-    ({"frontier": True, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got True"),
-    ({"frontier": 2.5, "estimator": "polynomial"}, InputError, r"'frontier' parameter must be an int >= 1\. Got 2.5"),
-    (
-        {"frontier": print, "estimator": "polynomial"},
-        InputTypeError,
-        r"must be sets of players, their number, a graph, an EBM or",
-    ),
-    (
-        {"frontier": [(0, 1)]},
-        InputError,
-        r"estimator='auto' does not use 'frontier'\. Got \[\(0, 1\)\]\. Pass estimator='polynomial'",
-    ),
+    *(({**POLYNOMIAL, "polynomial_order": bad}, InputError, rf"'polynomial_order' {COUNT}{bad}") for bad in (0, True)),
+    *(({**POLYNOMIAL, "frontier": bad}, InputError, rf"'frontier' {COUNT}{bad}") for bad in (0, True, 2.5)),
+    ({**POLYNOMIAL, "frontier": "screen"}, UnknownNameError, r"Unknown frontier 'screen'\. Did you mean 'screened'\?"),
+    ({**POLYNOMIAL, "frontier": print}, InputTypeError, r"must be sets of players, their number, a graph, an EBM or"),
+    ({**POLYNOMIAL, "frontier": [(0, 99)]}, InputError, r"distinct players within 0\.\.12\. Got \(0, 99\)"),
+    ({**POLYNOMIAL, "frontier": [(0, 1), (1, 0)]}, InputError, r"named once\. Got \(0, 1\) twice"),
+    ({"frontier": [(0, 1)]}, InputError, r"'auto' does not use 'frontier'\. Got \[\(0, 1\)\]\. Pass estimator='polynomial'"),
     ({"surrogate": "boosting"}, InputError, r"estimator='auto' does not use 'surrogate'.*Pass estimator='unbiased'"),
-    (
-        {"polynomial_order": 3, "estimator": "kernelshap"},
-        InputError,
-        r"'kernelshap' fixes polynomial_order=1\. Got 3\. Leave it out",
-    ),
+    ({"polynomial_order": 3, "estimator": "kernelshap"}, InputError, r"'kernelshap' fixes polynomial_order=1\. Got 3\. Leave"),
     ({"frontier": [(0, 1)], "estimator": "kadd-shap"}, InputError, r"'kadd-shap' fixes frontier=None\. Got \[\(0, 1\)\]"),
-    (
-        {"polynomial_order": True, "estimator": "polynomial"},
-        InputError,
-        r"'polynomial_order' parameter must be an int >= 1\. Got True",
-    ),
-    ({"pairing": "no", "estimator": "polynomial"}, InputTypeError, r"'pairing' parameter must be True or False\. Got 'no'"),
+    ({**POLYNOMIAL, "pairing": "no"}, InputTypeError, r"'pairing' parameter must be True or False\. Got 'no'"),
     ({"progress": 5}, InputTypeError, r"'progress' parameter must be callable\. Got int"),
-    ({"tol": True}, InputError, r"'tol' parameter must be a finite float > 0\. Got True"),
-    ({"random_state": True}, InputError, r"'random_state' parameter must be None, .* Got True"),
-    ({"frontier": [(0, 99)], "estimator": "polynomial"}, InputError, r"distinct players within 0\.\.12\. Got \(0, 99\)"),
-    ({"frontier": [(0, 1), (1, 0)], "estimator": "polynomial"}, InputError, r"named once\. Got \(0, 1\) twice"),
-    (
-        {"index": "banzhaf", "estimator": "polynomial"},
-        InputError,
-        r"Shapley values of single players only\. Got index 'banzhaf'",
-    ),
-    (
-        {"index": "sii", "order": 2, "estimator": "polynomial"},
-        InputError,
-        r"Got index 'sii', order 2\. Use estimator='process'",
-    ),
+    ({**POLYNOMIAL, "index": "banzhaf"}, InputError, r"Shapley values of single players only\. Got index 'banzhaf'"),
+    ({**POLYNOMIAL, "index": "sii", "order": 2}, InputError, r"Got index 'sii', order 2\. Use estimator='process'"),
     ({"index": "moebius", "estimator": "unbiased"}, InputError, r"no weight on coalitions of size"),
     ({"budget": 4, "estimator": "unbiased"}, InputError, r"needs two pairs of coalitions\. Got 1"),
-    (
-        {"polynomial_order": 9, "estimator": "polynomial", "n_players": 40},
-        BudgetError,
-        r"order 9 in 40 players is out of reach",
-    ),
+    ({**POLYNOMIAL, "polynomial_order": 9, "n_players": 40}, BudgetError, r"order 9 in 40 players is out of reach"),
 ]
 
 
@@ -403,6 +361,12 @@ def test_bad_input(settings, error, match):
             method="regression",
             **{"budget": 100, **settings},
         )
+
+
+@pytest.mark.parametrize("budget", ["300", np.inf, 2.5, 0, True])
+def test_budgets_that_are_no_numbers_of_calls_are_refused_where_all_coalitions_are_visited(budget):
+    with pytest.raises(InputError, match=rf"'budget' {COUNT}"):
+        solve(oracle(smooth_game(8)), budget=budget)
 
 
 @pytest.mark.parametrize("tol", [-1.0, 0.0, np.nan, np.inf, "1e-3", True, [1e-3]], ids=str)

@@ -6,12 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import trees_by_rule
 from exactshap.semivalues import find
 from exactshap.solvers.trees import _solve as _trees
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import PathEngine
-from exactshap.trees import RawTree, build, flatten, margin
+from exactshap.trees import build, flatten, margin
 from test_solvers.trees_by_hand import random_rows, random_trees
 from tolerances import CHAIN, FLOAT32_PEER, assert_close, conditioned, roundings
 
@@ -20,14 +21,9 @@ SHAPLEY = find("shapley")
 
 def chain(depth, values):
     """Split k, on column k, sends x <= 0 to a leaf of ``values[k]`` and the rest down; covers halve."""
-    n = 2 * depth + 1
-    feature, left, right, cover, value = np.full(n, -1), np.full(n, -1), np.full(n, -1), np.zeros(n), np.zeros(n)
-    for k in range(depth):
-        feature[2 * k], left[2 * k], right[2 * k] = k, 2 * k + 1, 2 * k + 2
-        value[2 * k + 1] = values[k]
-        cover[2 * k + 1] = 2.0 ** (depth - k - 1) if depth < 1000 else 2.0 ** (depth - k - 1 - 500)
-    value[n - 1], cover[n - 1] = values[depth], cover[n - 2]
-    raw = RawTree(feature=feature, threshold=np.zeros(n), left=left, right=right, value=value, cover=cover)
+    raw = trees_by_rule.chain(depth, depth, np.append(np.zeros(depth), values))
+    cover = 2.0 ** (depth - 1.0 - np.append(np.arange(depth), depth - 1) - (500 if depth >= 1000 else 0))
+    raw = dataclasses.replace(raw, threshold=np.zeros(2 * depth + 1), cover=np.append(np.zeros(depth), cover))
     return build([raw], n_features=depth, constant=[0.25], less_equal=True, single_precision=False)
 
 

@@ -1,5 +1,7 @@
 """Deep trees with a background, leaf by leaf, against walks of pairs of rows and against the definition."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from exactshap.trees import build
 from exactshap.trees.ensemble import complete_forest
 from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
+from trees_by_rule import chain
 
 SHAPLEY = find("shapley")
 ROWS = random_rows(20, 300, 14)
@@ -93,17 +96,8 @@ def test_row_blocks_change_no_bit(most_dense, monkeypatch):
 def test_leaves_of_over_32_players_are_walked(most_dense):
     """A chain of 45 columns beside other trees: its last leaves have more players than a pattern has bits."""
     others = [random_tree(np.random.default_rng(seed), 14, 6, 1, False) for seed in range(2)]
-    n = 91
-    feature, left, right = np.full(n, -1), np.full(n, -1), np.full(n, -1)
-    feature[0:90:2], left[0:90:2], right[0:90:2] = np.arange(45), np.arange(1, n, 2), np.arange(2, n, 2)
-    long = type(others[0])(
-        feature=feature,
-        threshold=np.full(n, -0.5),
-        left=left,
-        right=right,
-        value=np.random.default_rng(9).normal(size=n),
-        cover=np.ones(n),
-    )
+    long = chain(45, 45, np.random.default_rng(9).normal(size=91))
+    long = dataclasses.replace(long, threshold=np.full(91, -0.5))
     trees = build([others[0], long, others[1]], n_features=45, constant=[1.0], less_equal=True, single_precision=False)
     deep = engine(trees, 45, np.maximum(random_rows(1, 30, 45), -0.6))
     columns = np.ascontiguousarray(np.maximum(random_rows(2, 20, 45), -0.6).T)

@@ -4,7 +4,7 @@ import numpy as np
 
 from exactshap.games import OracleGame
 from exactshap.trees import RawTree, build
-from trees_by_rule import leaf, mean_below
+from trees_by_rule import leaf, mean_below, random_raw
 
 
 def random_trees(seed, *, n_features=5, n_trees=3, depth=4, n_outputs=1, zero_covers=False, less_equal=True):
@@ -18,38 +18,9 @@ def random_trees(seed, *, n_features=5, n_trees=3, depth=4, n_outputs=1, zero_co
     return build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=False)
 
 
-def random_tree(generator, n_features, depth, n_outputs, zero_covers):
-    feature, threshold, left, right, missing, cover, categories = [], [], [], [], [], [], {}
-
-    def grow(level):
-        q = len(feature)
-        is_leaf = level == depth or (level > 0 and generator.random() < 0.15)
-        feature.append(-1 if is_leaf else int(generator.integers(n_features)))
-        threshold.append(float(generator.normal()))
-        missing.append(int(generator.integers(2)))
-        empty = zero_covers and generator.random() < 0.4
-        cover.append(0.0 if empty else float(generator.integers(1, 20)))
-        left.append(-1)
-        right.append(-1)
-        if not is_leaf:
-            if generator.random() < 0.15:
-                categories[q] = np.array([generator.integers(1, 7)], np.uint32)
-            left[q] = grow(level + 1)
-            right[q] = grow(level + 1)
-        return q
-
-    grow(0)
-    value = generator.normal(size=(len(feature), n_outputs))
-    return RawTree(
-        feature=feature,
-        threshold=threshold,
-        left=left,
-        right=right,
-        value=value,
-        cover=cover,
-        missing=missing,
-        categories=categories,
-    )
+def random_tree(generator, n_features, depth, n_outputs=1, zero_covers=False):
+    draw = lambda rng: rng.normal()  # noqa: E731
+    return random_raw(generator, n_features, depth, n_outputs, draw=draw, zero_covers=0.4 * zero_covers)
 
 
 def random_rows(seed, n_rows, n_features, missing=0.1):
