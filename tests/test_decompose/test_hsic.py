@@ -199,14 +199,6 @@ def test_standard_errors_are_the_jackknife(estimator):
     np.testing.assert_allclose([*shares.std_error, shares.total_std_error], expected, rtol=conditioned(1e6))
 
 
-def test_every_number_of_threads_gives_the_same_bits():
-    X, y = variables(600)
-    one, two = (decompose_hsic(X, y, n_permutations=5, n_jobs=n) for n in (1, 2))
-    assert np.array_equal(one.values, two.values)
-    assert np.array_equal(one.null_values, two.null_values)
-    assert np.array_equal(one.std_error, two.std_error)
-
-
 def test_a_constant_column_has_no_share_and_a_constant_target_no_dependence():
     X, y = variables()
     X[:, 1] = 3.0
@@ -291,14 +283,6 @@ def test_one_bandwidth_serves_both_sides_and_each_side_may_have_its_own():
     )
     with pytest.raises(TypeError, match="one number or word, for both sides"):
         decompose_hsic(X, y, bandwidth=[1.0, 2.0])
-
-
-def test_progress_counts_all_pairs():
-    rng = np.random.default_rng(0)
-    X, seen = rng.normal(size=(600, 2)), []
-    decompose_hsic(X, X[:, 0], settings=PairwiseSettings(progress=lambda done, total: seen.append((done, total))))
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1] == (600 * 601 // 2, 600 * 601 // 2)
 
 
 def test_long_work_is_cut_into_blocks_and_the_result_says_so():

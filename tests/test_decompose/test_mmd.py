@@ -1,10 +1,11 @@
 import math
+import pickle
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from exactshap import decompose_mmd
+from exactshap import decompose_hsic, decompose_mmd
 from exactshap.decompose import PairwiseSettings
 from exactshap.errors import BudgetError, ExplanationWarning, InputError
 from exactshap.games import OracleGame, ProductGame
@@ -164,12 +165,18 @@ def test_standard_errors_are_the_jackknife(estimator):
     )  # differences of values 1/n apart: 1e-14 / 1e-5
 
 
-def test_every_number_of_threads_gives_the_same_bits():
-    X, Z = samples(400, 300, 6)
-    one, two = (decompose_mmd(X, Z, n_permutations=5, n_jobs=n) for n in (1, 2))
-    assert np.array_equal(one.values, two.values)
-    assert np.array_equal(one.null_values, two.null_values)
-    assert np.array_equal(one.std_error, two.std_error)
+@pytest.mark.parametrize(
+    ("decompose", "sizes", "n_pairs"), [(decompose_mmd, (400, 300), 700), (decompose_hsic, (600, 600), 600)]
+)
+def test_every_number_of_threads_gives_the_same_bits_and_progress_counts_the_pairs(decompose, sizes, n_pairs):
+    pair, seen = samples(*sizes, 4), []
+    one, two = (decompose(*pair, n_permutations=5, n_jobs=n) for n in (1, 2))
+    for name in ("values", "null_values", "std_error"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    decompose(*pair, settings=PairwiseSettings(progress=lambda done, total: seen.append((done, total))))
+    n_all = n_pairs * (n_pairs + 1) // 2
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (n_all, n_all)
 
 
 def test_far_points_underflow_to_nothing():
@@ -287,10 +294,7 @@ def test_blocks_are_taken_beyond_fifty_thousand_rows_and_seeded():
 
 
 def test_what_is_printed_and_pickled():
-    import pickle
-
-    X, Z = samples()
-    shares = decompose_mmd(X, Z, n_permutations=19)
+    shares = decompose_mmd(*samples(), n_permutations=19)
     assert "MMD2 = " in repr(shares)
     assert "p = " in repr(shares)
     copy = pickle.loads(pickle.dumps(shares))
@@ -299,8 +303,7 @@ def test_what_is_printed_and_pickled():
 
 
 def frame(**columns):
-    pandas = pytest.importorskip("pandas")
-    return pandas.DataFrame(columns)
+    return pd.DataFrame(columns)
 
 
 GOOD = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]]
@@ -340,9 +343,6 @@ def test_bad_input_is_refused(X, Z, settings, text):
 def test_settings_of_another_type_are_refused():
     with pytest.raises(TypeError, match=r"`settings` must be a PairwiseSettings. Got dict"):
         decompose_mmd(GOOD, GOOD, settings={"method": "exact"})
-
-
-def test_bad_bandwidth_type_is_refused():
     with pytest.raises(TypeError, match=r"must be a float > 0, 'median' or 'column-median'\. Got None"):
         decompose_mmd(GOOD, GOOD, bandwidth=None)
 
@@ -406,10 +406,3 @@ def test_too_many_sets_are_refused():
     X, Z = samples(3, 3, 100)
     with pytest.raises(BudgetError, match="order=3 over 100 columns has too many sets"):
         decompose_mmd(X, Z, order=3)
-
-
-def test_progress_counts_the_pairs_within_and_between_the_samples():
-    seen = []
-    decompose_mmd(*samples(300, 250, 2), settings=PairwiseSettings(progress=lambda done, total: seen.append((done, total))))
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1] == (550 * 551 // 2, 550 * 551 // 2)

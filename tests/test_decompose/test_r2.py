@@ -48,23 +48,17 @@ def sklearn_models():
 
 
 def booster_model(name):
-    gaps, z = data(missing=True)
-    Xc, yc = data(categorical=True)
-    if name.startswith("xgboost"):
-        xgboost = pytest.importorskip("xgboost")
-        settings = {"n_estimators": 5, "max_depth": 4, "learning_rate": 0.4, "n_jobs": 1}
-        if name == "xgboost missing":
-            return xgboost.XGBRegressor(**settings).fit(gaps, z), gaps, z
-        if name == "xgboost forest":
-            return (
-                xgboost.XGBRFRegressor(**{**settings, "learning_rate": 1.0}, subsample=0.7, random_state=0).fit(gaps, z),
-                gaps,
-                z,
-            )
-        settings |= {"feature_types": ["q", "q", "c", "q"], "enable_categorical": True}
-        return xgboost.XGBRegressor(**settings).fit(Xc, yc), Xc, yc
-    if name.startswith("lightgbm"):
-        lightgbm = pytest.importorskip("lightgbm")
+    library, _, kind = name.partition(" ")
+    module = pytest.importorskip(library)
+    X, y = data(categorical=True) if kind == "categorical" else data(missing=True)
+    if library == "xgboost":
+        settings = {"n_estimators": 5, "max_depth": 4, "n_jobs": 1}
+        if kind == "forest":
+            return module.XGBRFRegressor(**settings, subsample=0.7, random_state=0).fit(X, y), X, y
+        if kind == "categorical":
+            settings |= {"feature_types": ["q", "q", "c", "q"], "enable_categorical": True}
+        return module.XGBRegressor(**settings, learning_rate=0.4).fit(X, y), X, y
+    if library == "lightgbm":
         settings = {
             "n_estimators": 5,
             "num_leaves": 8,
@@ -73,20 +67,11 @@ def booster_model(name):
             "verbose": -1,
             "n_jobs": 1,
         }
-        if name == "lightgbm missing":
-            return lightgbm.LGBMRegressor(**settings).fit(gaps, z), gaps, z
-        settings |= {"min_data_per_group": 1, "cat_smooth": 1}
-        return lightgbm.LGBMRegressor(**settings).fit(Xc, yc, categorical_feature=[2]), Xc, yc
-    catboost = pytest.importorskip("catboost")
-    settings = {
-        "iterations": 4,
-        "depth": 3,
-        "learning_rate": 0.5,
-        "verbose": 0,
-        "thread_count": 1,
-        "allow_writing_files": False,
-    }
-    return catboost.CatBoostRegressor(**settings).fit(gaps, z), gaps, z
+        if kind == "categorical":
+            settings |= {"min_data_per_group": 1, "cat_smooth": 1}
+        return module.LGBMRegressor(**settings).fit(X, y, categorical_feature=[2] if kind == "categorical" else "auto"), X, y
+    settings = {"iterations": 4, "depth": 3, "learning_rate": 0.5, "verbose": 0, "thread_count": 1}
+    return module.CatBoostRegressor(**settings, allow_writing_files=False).fit(X, y), X, y
 
 
 BOOSTERS = ["xgboost missing", "xgboost categorical", "xgboost forest", "lightgbm missing", "lightgbm categorical", "catboost"]

@@ -29,18 +29,8 @@ def test_command_prints_and_writes_what_the_function_gives(files, game, capsys):
     import pandas
 
     model, frame, folder = files
-    arguments = (
-        "--target",
-        "cost",
-        "--sample-weight",
-        "w",
-        "--game",
-        game,
-        "--out",
-        folder / "t.csv",
-        "--picture",
-        folder / "p.svg",
-    )
+    arguments = ("--target", "cost", "--sample-weight", "w", "--game", game)
+    arguments = (*arguments, "--out", folder / "t.csv", "--picture", folder / "p.svg")
     assert run("r2", folder / "m.json", folder / "d.parquet", *arguments) == 0
     shares = decompose_r2(model, frame[["age", "bmi", "sex"]], frame["cost"], game=game, sample_weight=frame["w"])
     pandas.testing.assert_frame_equal(pandas.read_csv(folder / "t.csv"), shares.to_frame(), rtol=conditioned(1e5))

@@ -13,7 +13,7 @@ from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import WalkEngine
 from exactshap.trees import build
 from exactshap.trees.ensemble import complete_forest
-from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
+from test_solvers.trees_by_hand import assert_same_bits, game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
 from trees_by_rule import chain
 
@@ -76,21 +76,13 @@ def test_every_index_by_hand(most_dense, index):
     assert_close(solution.full[0], expected.full, expected.scale + solution.scale, n_terms=64)
 
 
-def test_a_row_has_the_same_bits_alone_and_in_company(most_dense):
+def test_a_row_has_the_same_bits_in_every_call_and_block(most_dense, monkeypatch):
     deep = engine(wide_trees(), 14, BACKGROUND, WEIGHTS)
     whole = deep.solve(np.ascontiguousarray(ROWS.T), SHAPLEY, 1)
     for start, stop in ((0, 1), (1, 3), (7, 20), (100, 140), (40, 300), (299, 300)):
-        part = deep.solve(np.ascontiguousarray(ROWS[start:stop].T), SHAPLEY, 1)
-        assert np.array_equal(part.values, whole.values[start:stop])
-        assert np.array_equal(part.scale, whole.scale[start:stop])
-
-
-def test_row_blocks_change_no_bit(most_dense, monkeypatch):
-    deep = engine(wide_trees(), 14, BACKGROUND)
-    columns = np.ascontiguousarray(ROWS.T)
-    whole = deep.solve(columns, SHAPLEY, 1)
+        assert_same_bits(deep.solve(np.ascontiguousarray(ROWS[start:stop].T), SHAPLEY, 1), whole, slice(start, stop))
     monkeypatch.setattr(_tree_leaves, "BLOCK_ROWS", 77)
-    assert np.array_equal(deep.solve(columns, SHAPLEY, 1).values, whole.values)
+    assert_same_bits(deep.solve(np.ascontiguousarray(ROWS.T), SHAPLEY, 1), whole)
 
 
 def test_leaves_of_over_32_players_are_walked(most_dense):

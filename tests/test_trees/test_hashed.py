@@ -35,16 +35,8 @@ def test_hashes_are_those_that_catboost_writes(tmp_path):
     assert len(ours) == len(words)
     X = np.array(words * 3, object)[:, None]
     y = np.random.default_rng(1).normal(size=len(X))
-    model = catboost.CatBoostRegressor(
-        iterations=300,
-        depth=6,
-        one_hot_max_size=255,
-        learning_rate=0.5,
-        verbose=0,
-        allow_writing_files=False,
-        cat_features=[0],
-        thread_count=1,
-    ).fit(X, y)
+    settings = {"one_hot_max_size": 255, "verbose": 0, "allow_writing_files": False, "cat_features": [0], "thread_count": 1}
+    model = catboost.CatBoostRegressor(iterations=300, depth=6, learning_rate=0.5, **settings).fit(X, y)
     model.save_model(str(tmp_path / "model.json"), format="json")
     theirs = json.loads((tmp_path / "model.json").read_text())["features_info"]["categorical_features"][0]["values"]
     assert set(theirs) <= set(ours)
@@ -84,20 +76,8 @@ def test_statistics_look_up_categories_and_conditions():
     assert min(a, b) < 0 < max(a, b)  # signs are extended
     looked = statistic((0,), ((1, 0.5, True),), ((2, b),), [key(a, 0, 1), key(a, 1, 1), key(b, 1, 0)], [1.0, 2.0, 3.0])
     hashed = HashedColumns({0: np.array([], np.int64), 2: np.array([b, a])}, (looked,))
-    table = as_table(
-        np.array(
-            [
-                ["a", 0.0, "b"],
-                ["a", 1.0, "b"],
-                ["a", np.nan, "b"],
-                ["b", 0.7, "a"],
-                ["b", 0.7, "c"],
-                ["b", 0.5, "a"],
-                ["c", 0.7, "a"],
-            ],
-            object,
-        )
-    )
+    columns = list("aaabbbc"), [0.0, 1.0, np.nan, 0.7, 0.7, 0.5, 0.7], list("bbbacaa")
+    table = as_table(np.array(list(zip(*columns, strict=True)), object))
     X = hashed.encode(table)
     assert X.shape == (7, 4)
     assert X[:, 3].tolist() == [1.0, 2.0, 2.0, 3.0, 3.0, -1.0, -1.0]
