@@ -19,25 +19,24 @@ def sample(n=40, d=3, seed=0):
     return X, Z[:, 0] + e[:, 0] + 0.5 * e[:, d], Z
 
 
-def by_definition(X, Y, Z, shares):
+def by_definition(X, Y, Z, shares, widths=None, profiles=None):
     """v(S) as the trace of two products of explicit matrices, from the settings that the result names."""
-    n = len(X)
+    n, columns, profiles = len(X), {"x": X, "y": Y[:, None], "z": Z}, profiles or {}
     centring = np.eye(n) - 1.0 / n
-    gauss = lambda x, s: np.exp(-((x[:, None] - x[None]) ** 2) / (2 * s**2))  # noqa: E731
     median = lambda x: np.median(np.sqrt(((x[:, None] - x[None]) ** 2).sum(-1))[np.triu_indices(n, 1)])  # noqa: E731
-    kernels = [gauss(x, median(X)) for x in X.T]
+    widths = {name: median(own) for name, own in columns.items()} if widths is None else widths
+
+    def matrix(name, own, width=1.0):
+        squares = ((own[:, None] - own[None]) ** 2).sum(axis=2) / (width * widths[name]) ** 2
+        return centring @ profiles.get(name, lambda one: np.exp(-one / 2))(squares) @ centring
+
     left = {}
     for name in "XY":
         width, ridge = shares.details["ridge"][name]
-        k = centring @ gauss(Z[:, 0], width * median(Z)) @ centring
-        left[name] = ridge * np.linalg.inv(k + ridge * np.eye(n))
-    target = left["Y"] @ centring @ gauss(Y, median(Y[:, None])) @ centring @ left["Y"]
-    values = {}
-    for size in range(X.shape[1] + 1):
-        for S in itertools.combinations(range(X.shape[1]), size):
-            k = np.prod([np.ones((n, n)), *(kernels[j] for j in S)], axis=0)
-            values[S] = np.trace(left["X"] @ centring @ k @ centring @ left["X"] @ target) / n**2
-    return values
+        left[name] = ridge * np.linalg.inv(matrix("z", Z, width) + ridge * np.eye(n))
+    target = left["Y"] @ matrix("y", columns["y"]) @ left["Y"]
+    sets = itertools.chain.from_iterable(itertools.combinations(range(X.shape[1]), size) for size in range(X.shape[1] + 1))
+    return {S: np.trace(left["X"] @ matrix("x", X[:, list(S)]) @ left["X"] @ target) / n**2 for S in sets}
 
 
 def test_values_are_those_of_all_coalitions():
@@ -112,25 +111,10 @@ def test_what_cannot_be_is_refused(change, text):
 @pytest.mark.parametrize("side", ["x", "y", "z"])
 def test_a_radial_kernel_is_a_function_of_one_distance(side):
     X, Y, Z = sample()
-    n, Z = len(X), np.column_stack([Z, X[:, :1] ** 2])
-    widths = {"x": 1.2, "y": 0.8, "z": 1.5}
-    kernel = Matern(nu=1.5)
+    Z = np.column_stack([Z, X[:, :1] ** 2])
+    widths, kernel = {"x": 1.2, "y": 0.8, "z": 1.5}, Matern(nu=1.5)
     settings = {f"bandwidth_{name}": width for name, width in widths.items()}
     shares = decompose_conditional_hsic(X, Y, Z, **settings, **{f"kernel_{side}": kernel})
-
-    def matrix(name, columns, width):
-        total = (((columns[:, None] - columns) / width) ** 2).sum(axis=2)
-        return kernel.profile(total) if name == side else np.exp(-total / 2)
-
-    centring, left = np.eye(n) - 1.0 / n, {}
-    for name in "XY":
-        width, ridge = shares.details["ridge"][name]
-        k = centring @ matrix("z", Z, width * widths["z"]) @ centring
-        left[name] = ridge * np.linalg.inv(k + ridge * np.eye(n))
-    target = left["Y"] @ centring @ matrix("y", Y[:, None], widths["y"]) @ centring @ left["Y"]
-    v = {}
-    for S in itertools.chain.from_iterable(itertools.combinations(range(3), size) for size in range(4)):
-        k = centring @ matrix("x", X[:, list(S)], widths["x"]) @ centring
-        v[S] = np.trace(left["X"] @ k @ left["X"] @ target) / n**2
+    v = by_definition(X, Y, Z, shares, widths, {side: kernel.profile})
     np.testing.assert_allclose(shares.values, shapley_of(v.get, 3), atol=CLOSE)
     assert np.isclose(shares.total, v[0, 1, 2])
