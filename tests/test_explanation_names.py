@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from exactshap import Explainer, Explanation
+from exactshap.results.report.interactive import pack
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -52,7 +53,7 @@ def results_of(found, path):
     yield "bar", plot.bar
     yield "scatter", lambda: plot.scatter(first)
     yield "report", lambda: found.report(path / "page.html")
-    yield "interactive", lambda: found.report(path / "interactive.html", interactive=True)
+    yield "interactive", lambda: pack(found)
     yield "to_shap", found.to_shap
     yield "to_frame", found.to_frame
     yield "save", lambda: found.save(path / "file.npz")

@@ -112,14 +112,11 @@ for depth in (3, 5):
         out += [*r2.residual_shares(layout, y.copy(), w, averaged, 1), r2.residual_rows(layout, y, w, averaged, 1)]
     for array in out:
         digest.update(array.tobytes())
-from sklearn.ensemble import RandomForestRegressor
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.trees import prepare_trees
-from exactshap.trees import flatten
 X, shapley = rng.normal(size=(200, 6)), Semivalue("shapley", Beta(1, 1))
-forest = flatten(RandomForestRegressor(4, max_depth=6, random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2]))
 for background in (None, X[:40]):
-    prepared = prepare_trees(forest, [[0], [1], [2, 3], [4], [5]], background)
+    prepared = prepare_trees(trees, [[0], [1], [2, 3], [4], [5]], background)
     for engine in (prepared.deep, prepared.tables):
         for n, order in ((3, 1), (150, 1), (2, 1), (20, 2)):
             part = engine.solve(np.ascontiguousarray(X[:n].T), shapley, order)

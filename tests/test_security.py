@@ -167,7 +167,7 @@ def test_fitted_estimators_of_ours_load_without_trust(tmp_path):
     for name in filter(lambda name: _is_estimator(getattr(estimators, name)), estimators.__all__):
         target = (y > 1).astype(int) if name.endswith("Classifier") else y
         model = getattr(estimators, name)()
-        few = {"n_terms": 4, "n_iter": 2, "cv": 2, "n_permutations": 9}
+        few = {"n_terms": 4, "n_trials": 2, "cv": 2, "n_permutations": 19}
         model.set_params(**{key: value for key, value in few.items() if key in model.get_params()}).fit(rows, target)
         skops.io.dump(model, tmp_path / "model.skops")
         loaded = load_model(tmp_path / "model.skops")
@@ -267,8 +267,11 @@ def test_honest_directories_are_believed_and_other_methods_are_not(tmp_path):
 @pytest.mark.parametrize("shape", ["text", "columns", "rows"])
 def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, tmp_path):
     n_rows = {"text": 400, "columns": 1, "rows": 20_000_000}[shape]
-    columns = {f"x{j}": arrow.array([0], arrow.int8()) for j in range(20_000)}
-    columns = columns if shape == "columns" else {"x": ["a" * 2**20] * 400} if shape == "text" else {"x": arrow.nulls(n_rows)}
+    columns = {
+        "columns": lambda: {f"x{j}": arrow.array([0], arrow.int8()) for j in range(18_000)},
+        "text": lambda: {"x": ["a" * 2**20] * 400},
+        "rows": lambda: {"x": arrow.nulls(n_rows)},
+    }[shape]()
     buffer = io.BytesIO()  # of which each text, each row and each column takes no more than a few bytes
     parquet_files.write_table(
         arrow.table(columns), buffer, compression="zstd", use_dictionary=shape == "text" and kind == "pandas"
