@@ -1,4 +1,4 @@
-"""Random models on awkward data, held against brute force: ``python -m tests.campaign --minutes 20 --seed 0``.
+"""Random models on awkward data, held against brute force: ``python tests/campaign.py --minutes 20 --seed 0``.
 
 Each round draws a model, an oddity of its data, a value function and an index, and runs :func:`exactshap.testing.check_reader`: values
 against enumeration, v(S) against the model on rows masked by hand, residuals, single rows against batches, pickles. Prints counts; the
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import importlib
 import time
 import traceback
 import warnings
@@ -18,34 +17,19 @@ import numpy as np
 
 from exactshap import errors
 from exactshap.testing import check_reader
+from golden_models import MODELS
 
-MODELS = {
-    "SVR": ("sklearn.svm", {"C": 5.0}),
-    "SVC": ("sklearn.svm", {}),
-    "NuSVR": ("sklearn.svm", {}),
-    "KernelRidge": ("sklearn.kernel_ridge", {"kernel": "rbf"}),
-    "GaussianProcessRegressor": ("sklearn.gaussian_process", {"optimizer": None, "alpha": 0.1, "normalize_y": True}),
-    "Ridge": ("sklearn.linear_model", {}),
-    "LogisticRegression": ("sklearn.linear_model", {}),
-    "PoissonRegressor": ("sklearn.linear_model", {}),
-    "DecisionTreeRegressor": ("sklearn.tree", {"max_depth": 4}),
-    "RandomForestRegressor": ("sklearn.ensemble", {"n_estimators": 5, "max_depth": 5}),
-    "RandomForestClassifier": ("sklearn.ensemble", {"n_estimators": 5, "max_depth": 5}),
-    "GradientBoostingRegressor": ("sklearn.ensemble", {"n_estimators": 10}),
-    "GradientBoostingClassifier": ("sklearn.ensemble", {"n_estimators": 5}),
-    "HistGradientBoostingRegressor": ("sklearn.ensemble", {"max_iter": 10}),
-    "XGBRegressor": ("xgboost", {"n_estimators": 8, "max_depth": 4, "n_jobs": 1}),
-    "XGBClassifier": ("xgboost", {"n_estimators": 4, "max_depth": 3, "n_jobs": 1}),
-    "LGBMRegressor": ("lightgbm", {"n_estimators": 8, "num_leaves": 12, "verbose": -1, "n_jobs": 1}),
-    "LGBMClassifier": ("lightgbm", {"n_estimators": 4, "verbose": -1, "n_jobs": 1}),
-    "CatBoostRegressor": (
-        "catboost",
-        {"iterations": 8, "depth": 4, "verbose": 0, "thread_count": 1, "allow_writing_files": False},
-    ),
-}
-MISSING = ("Hist", "XGB", "LGBM", "CatBoost")  # take NaN
-KERNELS = ("SVR", "SVC", "NuSVR", "KernelRidge", "GaussianProcessRegressor")
-TREES = ("DecisionTree", "RandomForest", "GradientBoosting", "HistGradientBoosting", "XGB", "LGBM", "CatBoost")
+KERNELS = ("SVR", "SVC", "NuSVR", "KernelRidge", "GP sum of kernels")
+MISSING = (
+    "histogram boosting",
+    "XGBoost",
+    "XGBoost three classes",
+    "LightGBM",
+    "LightGBM three classes",
+    "CatBoost",
+)  # take NaN
+TREES = ("tree", "random forest", "random forest classifier", "gradient boosting", "gradient boosting classifier", *MISSING)
+NAMES = (*KERNELS, *TREES, "LinearRegression", "LogisticRegression", "PoissonRegressor")  # of the golden record
 INDICES = ("shapley", "banzhaf", "sii", "k-sii", "stii", "fsii", "banzhaf-interaction", "moebius", "leave-one-out")
 ODDITIES = ("plain", "ties", "constant column", "tiny", "huge", "far from zero", "missing", "duplicate column", "one-row background",
             "weights", "groups", "frame", "float32", "integers", "one column", "x in background")  # fmt: skip
@@ -85,7 +69,7 @@ def played(rng, name, background, settings):
     """Draw a value function: (its name for the counts, background or None)."""
     weighted = "background_weights" in settings
     if not weighted and rng.random() < 0.3:
-        if name.startswith(TREES):
+        if name in TREES:
             return "path_dependent", None
         if name in KERNELS:
             return str(rng.choice(["functional", "normalized"])), None
@@ -97,19 +81,20 @@ def played(rng, name, background, settings):
 def one_round(seed, number):
     """Check one random combination; return its names and what happened."""
     rng = np.random.default_rng([seed, number])
-    name, oddity = str(rng.choice(list(MODELS))), str(rng.choice(ODDITIES))
-    module, parameters = MODELS[name]
+    name, oddity = str(rng.choice(NAMES)), str(rng.choice(ODDITIES))
     indices = tuple(map(str, rng.choice(INDICES, 2, replace=False)))
-    X, rows, background, settings = data(rng, oddity, name.startswith(MISSING))
+    X, rows, background, settings = data(rng, oddity, name in MISSING)
     value_function, background = played(rng, name, background, settings)
     names = (name, oddity, value_function, *indices)
     filled = np.nan_to_num(np.asarray(X, float))
     z = (filled - filled.mean(axis=0)) / (filled.std(axis=0) + 1e-300)
     y = z[:, 0] * z[:, -1] + np.sin(z).sum(axis=1)
-    y = np.digitize(y, np.quantile(y, [0.4, 0.7])) if name.endswith(("SVC", "Classifier", "LogisticRegression")) else y
-    y = np.abs(y) if name == "PoissonRegressor" else y
+    target = MODELS[name].target if name in MODELS else ""
+    y = {"two": y > np.quantile(y, 0.4), "three": np.digitize(y, np.quantile(y, [0.4, 0.7])), "counts": np.abs(y)}.get(
+        target, y
+    )
     try:
-        model = getattr(importlib.import_module(module), name)(**parameters)
+        model = MODELS[name].make()
         if oddity == "frame":
             import pandas as pd
 
@@ -117,7 +102,7 @@ def one_round(seed, number):
             X, rows = pd.DataFrame(X, columns=columns), pd.DataFrame(rows, columns=columns)
             background = None if background is None else pd.DataFrame(background, columns=columns)
         model.fit(X, y)
-    except ImportError:
+    except (ImportError, KeyError):
         return names, "not installed", ""
     except Exception as error:  # the model's own refusal is no concern of ours
         return names, "not fitted", f"{type(error).__name__}: {error}"

@@ -32,10 +32,11 @@ def in_many_digits(expansion, t):
 
 
 @pytest.mark.parametrize("name", WAVES)
-@pytest.mark.parametrize("limit", [0.5, 8.0, 9.0, 20.0, 50.0])
+@pytest.mark.parametrize("limit", [0.5, 8.0, 9.0, 20.0, 50.0, 133.0, 200.0])
 def test_the_bound_holds_and_is_not_loose(name, limit):
+    """Ten thousand random places of each are in benchmarks/bench_bounds.py."""
     expansion = expand(name, limit)
-    places = [*np.linspace(-expansion.limit, expansion.limit, 11), *np.random.default_rng(0).uniform(-limit, limit, 6)]
+    places = [*np.linspace(-expansion.limit, expansion.limit, 11), *np.random.default_rng(0).uniform(-limit, limit, 9)]
     with mpmath.workdps(40):
         errors = [abs(in_many_digits(expansion, t) - EXACT[name](mpmath.mpf(float(t)))) for t in places]
     worst = float(max(errors))
@@ -109,7 +110,7 @@ def test_the_bound_of_a_mixture_holds_and_is_not_loose(name, shape):
 
 
 @settings(deadline=None, max_examples=40)  # 40 digits of some 20 to 650 terms
-@given(st.sampled_from(list(RADIAL)), st.floats(0.1, 50.0), st.floats(-60.0, 9.0))
+@given(st.sampled_from(list(RADIAL)), st.floats(-2.3, 5.0).map(math.exp), st.floats(-60.0, 9.0))
 def test_the_bound_of_a_mixture_holds_for_any_shape_at_any_distance(name, shape, logarithm):
     assert mixture_error(name, shape, math.exp(logarithm)) <= RADIAL[name][0](shape).error <= 1e-13
 
@@ -122,58 +123,3 @@ def test_smooth_kernels_take_fewer_terms():
 def test_mixtures_without_end_are_refused(make, name):
     with pytest.raises(BudgetError, match=rf"Got {name}=0.01, which takes some 6,025.*Use a larger {name}"):
         make(0.01)
-
-
-def matern_of_half_integers(n, squared):
-    """nu = n + 1/2: a polynomial times an exponential, in 80 bits."""
-    z, wide = np.sqrt(2 * (n + np.longdouble(0.5)) * squared), np.longdouble
-    terms = [wide(math.comb(n, i)) * wide(math.factorial(n + i)) / math.factorial(n) * (2 * z) ** (n - i) for i in range(n + 1)]
-    return np.exp(-z) * np.sum(terms, axis=0) * wide(math.factorial(n)) / math.factorial(2 * n)
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="errors of 1e-15 need more digits than float64 has")
-def test_no_bound_is_missed_in_ten_thousand_cases():
-    rng, misses, cases = np.random.default_rng(0), 0, 0
-    shapes = [("matern", n + 0.5) for n in range(16) for _ in range(10)]
-    shapes += [("quadratic", float(alpha)) for alpha in np.exp(rng.uniform(np.log(0.1), np.log(1e4), 160))]
-    for name, shape in shapes:
-        mixture, squared = RADIAL[name][0](shape), np.exp(rng.uniform(-45.0, 9.0, 32).astype(np.longdouble))
-        waves = np.exp(-np.multiply.outer(squared, mixture.rates.astype(np.longdouble)))
-        wide = np.longdouble(shape)
-        by_definition = (
-            matern_of_half_integers(int(shape), squared) if name == "matern" else np.exp(-wide * np.log1p(squared / (2 * wide)))
-        )
-        misses += int((np.abs(waves @ mixture.weights.astype(np.longdouble) - by_definition) > mixture.error).sum())
-        cases += len(squared)
-    assert cases > 10_000
-    assert misses == 0
-
-
-def in_80_bits(name, t):
-    """Inverse links (n,) of numbers of extended precision."""
-    if name == "normal":
-        with mpmath.workdps(30):
-            values = [mpmath.ncdf(max(min(mpmath.mpf(float(one)), 60), -60)) for one in t]
-            return np.array([np.longdouble(mpmath.nstr(value, 25)) for value in values])
-    return {
-        "logistic": lambda: 1 / (1 + np.exp(-t)),
-        "tanh": lambda: np.tanh(t),
-        "complementary log-log": lambda: -np.expm1(-np.exp(t)),
-        "log-log": lambda: np.exp(-np.exp(-t)),
-    }[name]()
-
-
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="errors of 1e-16 need more digits than float64 has")
-@pytest.mark.parametrize("name", [*WAVES, "tanh"])
-def test_bounds_of_links_at_random_places(name):
-    """Ten thousand places of each are in benchmarks/bench_bounds.py."""
-    rng, doubled = np.random.default_rng(0), 2.0 if name == "tanh" else 1.0  # tanh(t) = 2 sigma(2 t) - 1
-    for limit in np.exp(rng.uniform(0.0, np.log(200.0), 12)).tolist():
-        expansion = expand("logistic" if name == "tanh" else name, limit)
-        t = expansion.limit / doubled * rng.uniform(-1.0, 1.0, 50)
-        t[:2] = -expansion.limit / doubled, expansion.limit / doubled
-        phases = np.multiply.outer(t.astype(np.longdouble), expansion.rates.imag.astype(np.longdouble) * doubled)
-        real, imaginary = (part.astype(np.longdouble) for part in (expansion.coefficients.real, expansion.coefficients.imag))
-        found = expansion.constant + np.cos(phases) @ real - np.sin(phases) @ imaginary
-        missed = np.abs(doubled * found - (doubled - 1.0) - in_80_bits(name, t.astype(np.longdouble)))
-        assert missed.max() <= doubled * expansion.error <= 100.0 * missed.max()
