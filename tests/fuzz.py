@@ -214,7 +214,6 @@ def against_library(kind, count, seed, report=None):
     ]  # an older library may not know the format
     whole, paths = ([one for one, good in zip(each, read, strict=True) if good] for each in (whole, paths))
     if not whole:
-        print("The installed library reads none of these files")
         return collections.Counter()
     found = collections.Counter()
     for first in range(0, count, 1000):
@@ -232,14 +231,19 @@ def against_library(kind, count, seed, report=None):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--format", choices=sorted(FORMATS), required=True)
+    parser.add_argument("--format", choices=sorted(FORMATS), nargs="+", required=True)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--library", action="store_true", help="compare with the library's own predictions")
     options = parser.parse_args()
-    run = against_library if options.library else campaign
-    verdicts = run(options.format, options.count, options.seed, report=lambda *lines: print(*lines, sep="\n", flush=True))
-    print(dict(verdicts.most_common(20)), f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    run, verdicts = against_library if options.library else campaign, collections.Counter()
+    for kind in options.format:
+        found = run(kind, options.count, options.seed, report=lambda *lines: print(*lines, sep="\n", flush=True))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(
+            f"{kind}: {dict(found.most_common(20)) or 'the installed library reads none of these files'}, peak {peak:.0f} MiB"
+        )
+        verdicts.update(found)
     good = {"loaded", "refused", "unsupported"}
     raise SystemExit(any(verdict not in good and not verdict.startswith("loaded:") for verdict in verdicts))
 

@@ -197,7 +197,7 @@ def test_blas_is_on_one_thread_until_the_last_block_and_within_a_finalizer():
     library.set_num_threads(before)
 
 
-@pytest.mark.parametrize("budget", [60, 5000])
+@pytest.mark.parametrize("budget", [60, 2000])
 def test_estimates_keep_to_one_thread_of_blas_whatever_their_size(budget, monkeypatch):
     """Rows on threads do; alone, with as many threads of BLAS as there are cores, a row would get other bits."""
     seen = []
