@@ -293,7 +293,7 @@ def _block_values(
     out, offset, truncation = np.zeros((1, n_sets, 1)), 0, 0.0
     for size in range(2, question.order + 1):
         count = math.comb(d, size)
-        rule, relative = _rule(question.semivalue.of_size(size, question.order), d - size, spread)
+        rule, relative = enough_rule(question.semivalue.of_size(size, question.order), d - size, spread)
         part = np.zeros((1, count, 1))
         fill_interactions(inside, outside, coefficients, np.ones(1), size, *rule, part)
         out[:, offset : offset + count] = part
@@ -301,7 +301,7 @@ def _block_values(
     return out[0, :, 0], truncation
 
 
-def _rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
+def enough_rule(measure: Measure, degree: int, spread: float) -> tuple[Rule, float]:
     """Return a rule that is exact up to rounding, and its relative truncation. Its arrays are writable."""
     n_nodes = enough_nodes(spread, degree, measure)
     truncated = n_nodes < degree // 2 + 1

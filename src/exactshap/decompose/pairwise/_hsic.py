@@ -126,8 +126,9 @@ def decompose_hsic(
     generator = checked_generator(random_state)
     x = read_side(first, "X", kernel_x, bandwidth if bandwidth_x is None else bandwidth_x, groups, generator)
     y = read_side(second, "Y", kernel_y, bandwidth if bandwidth_y is None else bandwidth_y, None, generator)
-    if joint:
-        _refuse_joint(order, groups)
+    if joint and (order > 1 or groups):
+        got, do = f"Got order={order}, groups={groups!r}", "Use joint=False, once for each side"
+        raise UnsupportedStructureError("joint=True has values of single columns only", got, do)
     names, sets = (_joint_names(x.names, y.names), ()) if joint else (x.names, question.sets(x.n_players))
     n_columns = len(x.columns) + (len(y.columns) if joint else 0)
     chosen, n_blocks = choose_method(settings.method, first.n_rows, n_columns, settings.block_size, question)
@@ -191,15 +192,6 @@ def _two_dimensional(Y: TableLike) -> Any:
         return Y
     array = np.asarray(Y)
     return array[:, None] if array.ndim == 1 else array
-
-
-def _refuse_joint(order: int, groups: Any) -> None:
-    if order > 1 or groups:
-        raise UnsupportedStructureError(
-            "joint=True has values of single columns only",
-            f"Got order={order}, groups={groups!r}",
-            "Use joint=False, once for each side",
-        )
 
 
 def _joint_names(x: tuple[str, ...], y: tuple[str, ...]) -> tuple[str, ...]:

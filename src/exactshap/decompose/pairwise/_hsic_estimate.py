@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_sums, hsic_of_sums, whole_kernel
-from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_values, residual_of
+from exactshap.decompose.pairwise._estimate import Estimate, Question, enough_rule, joint_values, residual_of
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._kernels import (
@@ -36,8 +36,6 @@ from exactshap.decompose.pairwise._panels import (
     run_in_waves,
 )
 from exactshap.results.decomposition import check_residual, pair_tolerance
-from exactshap.semivalues import Beta
-from exactshap.solvers.core import RELATIVE_TRUNCATION, enough_nodes
 
 
 def norm_of(n: int, estimator: str) -> float:
@@ -335,13 +333,10 @@ def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.n
 
 def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
     """Return a rule for all players, of few nodes where columns have narrow ranges, and then the node t = 1 with weight 0."""
-    degree = x.n_players + y.n_players - 1
-    measure = question.semivalue.of_size(1, 1)
-    count = enough_nodes(_range_spread(x) + _range_spread(y), degree)
-    graded = isinstance(measure, Beta) and count < degree // 2 + 1
-    nodes, weights = measure.gauss(count) if isinstance(measure, Beta) and graded else measure.rule(degree)
+    measure, spread = question.semivalue.of_size(1, 1), _range_spread(x) + _range_spread(y)
+    (nodes, weights), error = enough_rule(measure, x.n_players + y.n_players - 1, spread)
     # The node t = 1 is v(all) itself, HSIC; its weight 0 keeps it out of the shares.
-    return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * RELATIVE_TRUNCATION if graded else 0.0
+    return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * error
 
 
 def _range_spread(one: Factors) -> float:

@@ -15,8 +15,7 @@ from exactshap.decompose.pairwise._factors import read_factors
 from exactshap.decompose.pairwise._mmd_estimate import estimate_mmd, permuted_labels
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, refused_beyond_memory
-from exactshap.frames import Table
-from exactshap.frames.stored import StoredTable, as_rows
+from exactshap.frames.stored import as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
 
@@ -114,7 +113,10 @@ def decompose_mmd(
     >>> int(shares.values.argmax()), shares.p_value
     (1, 0.01)
     """
-    first, second = _two_samples(X, Z)
+    first, second = as_rows(X, what="X"), as_rows(Z, what="Z")
+    for table, owner in ((first, "X"), (second, "Z")):
+        if table.n_rows < 2:
+            raise InputError(f"`{owner}` has {table.n_rows} row", "A sample needs at least 2", "Pass more rows")
     settings = PairwiseSettings.given(settings)
     question = Question.checked(estimator, index, order, n_permutations, n_jobs, settings)
     names = pooled_names((first, second), ("X", "Z"))
@@ -137,14 +139,6 @@ def decompose_mmd(
     return PairwiseDecomposition(
         statistic="MMD2", feature_names=factors.names, backend=frame_kind(X), details=details, **fields
     )
-
-
-def _two_samples(X: TableLike, Z: TableLike) -> tuple[Table | StoredTable, Table | StoredTable]:
-    first, second = as_rows(X, what="X"), as_rows(Z, what="Z")
-    for table, owner in ((first, "X"), (second, "Z")):
-        if table.n_rows < 2:
-            raise InputError(f"`{owner}` has {table.n_rows} row", "A sample needs at least 2", "Pass more rows")
-    return first, second
 
 
 def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Generator) -> list[tuple[Any, int, int]]:

@@ -116,7 +116,12 @@ class EnsembleLayout:
     @functools.cached_property
     def columns(self) -> np.ndarray:
         """Return the split columns (n_used, n_rows), contiguous, at the model's precision; unused by shallow kernels."""
-        return _columns(self.trees, self.X, self.used)
+        # The kernel reads rows; columns of a transposed array lie together already.
+        if not self.X.flags.c_contiguous:
+            return prepared(self.trees, self.X.T[self.used])
+        out = np.empty((len(self.used), len(self.X)))
+        fill_columns(self.X, self.used, self.trees.single_precision, out)
+        return out
 
     @functools.cached_property
     def units(self) -> Units:
@@ -155,16 +160,6 @@ def lay_out(
     arrays = Trees(trees.tree_start, trees.feature, trees.left, trees.right, value, player[trees.feature], share, empty)
     nodes = trees.nodes._replace(feature=place[trees.feature])
     return EnsembleLayout(trees, arrays, nodes, used, X, depth, n_players, n_jobs)
-
-
-def _columns(trees: FlatTrees, X: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Return columns ``used`` of ``X`` (n_rows, n_features), contiguous, at the model's precision."""
-    # The kernel reads rows; columns of a transposed array lie together already.
-    if not X.flags.c_contiguous:
-        return prepared(trees, X.T[used])
-    out = np.empty((len(used), len(X)))
-    fill_columns(X, used, trees.single_precision, out)
-    return out
 
 
 def _units(trees: FlatTrees, arrays: Trees) -> Units:
