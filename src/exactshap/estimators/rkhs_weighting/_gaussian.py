@@ -18,19 +18,6 @@ SCALED_BELOW = -4.0
 fill_inner = kernel("rkhs_weighting.fill_inner(X, W, out)")
 
 
-def _tilted(sigma: float, gamma: float, W: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    r"""Return centres u', deviation zeta and weights of K(u, w) p(w) for Gaussian K.
-
-    .. math:: K(u, w)\, p(w) = C(u)\, N(w; u', \zeta^2 I), \quad u' = \frac{\sigma^2 u}{\sigma^2 + \gamma^2}, \quad
-              \frac{1}{\zeta^2} = \frac{1}{\sigma^2} + \frac{1}{\gamma^2}, \quad
-              C(u) = (1 + \sigma^2/\gamma^2)^{-k/2} e^{-|u|^2 / 2(\sigma^2 + \gamma^2)}
-    """
-    total = sigma**2 + gamma**2
-    zeta = sigma * gamma / math.sqrt(total)
-    weights = (1.0 + (sigma / gamma) ** 2) ** (-W.shape[1] / 2.0) * np.exp(-(W**2).sum(axis=1) / (2.0 * total))
-    return W * (sigma**2 / total), zeta, weights
-
-
 class _Directions(Instantiation):
     """Share parameters w ~ N(0, sigma^2 I)."""
 
@@ -93,10 +80,18 @@ class _Gaussian(_Directions):
         return 1.0 / self.correlation(size)
 
     def _standardised(self, W: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, np.ndarray]:
-        """Return S = <u', x> / (sqrt(2) zeta |x|), |x|, zeta and weights C(u). S is 0 where x = 0."""
-        centres, zeta, weights = _tilted(self.sigma, self.width(W.shape[1]), W)
+        r"""Return S = <u', x> / (sqrt(2) zeta |x|), |x|, zeta and weights C(u), for Gaussian K. S is 0 where x = 0.
+
+        .. math:: K(u, w)\, p(w) = C(u)\, N(w; u', \zeta^2 I), \quad u' = \frac{\sigma^2 u}{\sigma^2 + \gamma^2}, \quad
+                  \frac{1}{\zeta^2} = \frac{1}{\sigma^2} + \frac{1}{\gamma^2}, \quad
+                  C(u) = (1 + \sigma^2/\gamma^2)^{-k/2} e^{-|u|^2 / 2(\sigma^2 + \gamma^2)}
+        """
+        size, gamma = W.shape[1], self.width(W.shape[1])
+        total = self.sigma**2 + gamma**2
+        zeta = self.sigma * gamma / math.sqrt(total)
+        weights = (1.0 + (self.sigma / gamma) ** 2) ** (-size / 2.0) * np.exp(-(W**2).sum(axis=1) / (2.0 * total))
         unit, lengths = directions(X)
-        return inner_products(unit, centres / (math.sqrt(2.0) * zeta)), lengths, zeta, weights
+        return inner_products(unit, W * (self.sigma**2 / total) / (math.sqrt(2.0) * zeta)), lengths, zeta, weights
 
 
 def directions(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -40,17 +40,11 @@ class FoldedBackground(Strategy):
         self.machine, self.streamed, self._cache = machine, Streamed(machine), BoundedCache()
         d = machine.n_players
         self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= machine.table_values
-        self._shapley = find("shapley")
-        self._usual = self._forecast_pays(self._shapley, 1)
         # Large blocks, as tables that are not kept are computed again for each.
-        self.block_rows = 1024 if self._usual and not self.kept else None
+        self.block_rows = 1024 if self.pays(find("shapley"), 1) and not self.kept else None
 
     def pays(self, semivalue: Semivalue, order: int) -> bool:
         """Say whether this method pays, for any rows."""
-        usual = order == 1 and semivalue is self._shapley
-        return self._usual if usual else self._forecast_pays(semivalue, order)
-
-    def _forecast_pays(self, semivalue: Semivalue, order: int) -> bool:
         machine = self.machine
         # Tables that are made again for each call take as long as ten rows of a sweep of the mixtures (benchmarks/bench_radial.py)
         if order == 1 and machine.n_radial and not self.kept:
@@ -90,7 +84,7 @@ class FoldedBackground(Strategy):
         """Return the bytes of tables, a background tile and its copy, and the rows' coalitions."""
         machine = self.machine
         streamed = self.streamed.memory(n_rows, order)
-        if not self.pays(self._shapley, order):
+        if not self.pays(find("shapley"), order):
             return streamed
         coalitions = 2.0**machine.n_players
         tables = min(coalitions * machine.n_terms, max(machine.table_values, coalitions))

@@ -8,15 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
-from exactshap.readers import (
-    Outputs,
-    OwnCall,
-    Reader,
-    Request,
-    fitted_names,
-    select_outputs,
-    target_names,
-)
+from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, target_names
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
 from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probability
 
@@ -63,23 +55,19 @@ def _classifier(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(f"{name} can be read only where it has one score, of two classes", got, do)
     layer, label = _layer(model, "predict_proba"), str(model.classes_[1])
     precision = np.finfo(model.coefs_[0].dtype)
-    asks_response = request.asks_response
-    if not asks_response:
-        select_outputs((label,), request.output, owner=name)
+    own = of_score(request) if request.asks_response else request
     score = NetworkReader(
         model,
-        of_score(request) if asks_response else replace(request, output="auto"),
+        own,
         layer,
         OwnCall("predict_proba", finish=_log_odds),
         fitted_names=fitted_names(model),
-        outputs=Outputs((label,), [0], True),
+        outputs=Outputs.of((label,), own.output, owner=name),
         unit="log-odds",
         precision=precision.dtype,
         odds_rounding=8.0 * float(precision.eps),
     )
-    if not asks_response:
-        return score
-    return _sampled(score, probability(label), request)
+    return _sampled(score, probability(label), request) if request.asks_response else score
 
 
 def _log_odds(chances: np.ndarray) -> np.ndarray:

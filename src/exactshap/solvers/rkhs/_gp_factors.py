@@ -57,7 +57,9 @@ class KernelFactors:
         counts = np.array([_n_nodes(measure, n_players - size, float(one)) for one in spread])
         for n_nodes in np.unique(counts):
             chosen = np.flatnonzero(counts == n_nodes)
-            nodes, node_weights, error = _rule(measure, n_players - size, int(n_nodes), float(spread[chosen].max()))
+            rule = measure.rule(2 * int(n_nodes) - 1 if n_nodes else max(0, n_players - size))
+            nodes, node_weights = (np.array(part, float) for part in rule)
+            error = 2.0 * coarse_bound(float(spread[chosen].max()), int(n_nodes)) if n_nodes else 0.0
             own, rows = (np.ascontiguousarray(array[chosen]) for array in (self.own, self.rows))
             found = np.zeros((len(chosen), pairs.shape[1]))
             fill_prior(own, rows, rows, self.background, weights, nodes, node_weights, size == 2, found)
@@ -132,12 +134,3 @@ def _n_nodes(measure: Measure, degree: int, spread: float) -> int:
     """Return the number of nodes that is enough for a spread, or 0 if an exact rule is needed."""
     n_nodes = enough_nodes(spread, max(0, degree)) if isinstance(measure, Beta) and np.isfinite(spread) else 0
     return n_nodes if n_nodes < max(0, degree) // 2 + 1 else 0
-
-
-def _rule(measure: Measure, degree: int, n_nodes: int, spread: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return nodes, weights and the bound on an integral's relative error. With ``n_nodes`` = 0 the rule is exact."""
-    if n_nodes and isinstance(measure, Beta):
-        nodes, node_weights = measure.gauss(n_nodes)
-        return np.array(nodes), np.array(node_weights), 2.0 * coarse_bound(spread, n_nodes)
-    nodes, node_weights = measure.rule(max(0, degree))
-    return np.array(nodes, float), np.array(node_weights, float), 0.0
