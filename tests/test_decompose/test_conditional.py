@@ -89,6 +89,7 @@ def test_a_column_that_z_explains_is_not_found():
     assert shares.p_values[0] > 0.05
     assert shares.p_values[1] == 0.01
     assert shares.p_value == 0.01
+    np.testing.assert_allclose(shares.null_totals, shares.null_values.sum(axis=1), rtol=CLOSE)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "arrays": lambda: (KernelMachine(X, y.to_numpy() / 100, TWO_KERNELS, 1.0, feature_names=COLUMNS), X),
 }
 OTHERS = {  # linear and polynomial factors have no canonical scale; cosines neither
+    "one-vs-rest, polynomial": lambda: (OneVsRestClassifier(SVC(kernel="poly", degree=2)).fit(X, CLASSES), X),
     "SVR, linear": lambda: (SVR(kernel="linear").fit(X, y), X),
     "SVR, polynomial": lambda: (SVR(kernel="poly", degree=3, coef0=0.5).fit(X, y), X),
     "KernelRidge, polynomial": lambda: (KernelRidge(kernel="poly", gamma=0.3).fit(X, Y), X),
@@ -309,6 +310,9 @@ def test_the_rest_view_of_a_multiclass_machine_adds_up():
     model = SVC().fit(X, CLASSES)
     explanation = explain(model, X[:2], X[8:12], output="ovr")
     assert explanation.values.shape == (2, 5, 4)
+    two = SVC().fit(X, CLASSES > 1)  # of two classes it is the margin itself
+    margin, by_class = (explain(two, X[:2], X[8:12], output=output) for output in ("auto", "ovr"))
+    np.testing.assert_array_equal(by_class.values, margin.values)
     np.testing.assert_allclose(
         explanation.baseline + explanation.values.sum(axis=1), model.decision_function(X[:2]), atol=conditioned(1e6)
     )

@@ -67,6 +67,10 @@ def test_no_value_moves_by_more_than_the_bound(kernel, delta):
 def test_equation_12():
     found = stability(RBF(0.7), np.zeros((1, 5)), np.ones(1), delta=0.2)
     assert found.functional**2 == pytest.approx(4 * (1 - np.exp(-5 * 0.2**2 / (2 * 0.7**2))))
+    # A larger kernel has larger functionals, and the same function a smaller norm.
+    assert stability(9.0 * RBF(0.7), np.zeros((1, 5)), np.ones(1), delta=0.2).functional == pytest.approx(
+        3.0 * found.functional
+    )
 
 
 def test_the_printed_constant_fails_for_a_signed_kernel():
