@@ -3,12 +3,12 @@
 from html.parser import HTMLParser
 
 EVIL = [
-    '<script>window.hacked="a"</script>&\'"{{ 7*7 }}',
+    '<script>window.hacked="a"</script>',
     "</title></style></svg></script><script>window.hacked='b'</script>",
     '"><img src=x onerror="window.hacked=1">',
     "javascript:window.hacked=1",
     "a\u2028b\u2029c\x00d\u202ee\x1b[31m",
-    "<!--<script>",
+    "{{ 7*7 }}<!--<script>",
     "datum['x'] ? (window.hacked=1) : 0",
     "a.b[c]\\d",
 ]

@@ -279,11 +279,12 @@ def test_a_background_changed_afterwards_changes_nothing(kind):
     model = NAMED if kind != "array" else MODEL
     X = {"array": A, "pandas": FRAME}.get(kind, background)[:3]
     explainers = [Explainer(model, background), Explainer(model.predict, background, exact_owner=False)]
-    before = [explainer(X).values for explainer in explainers]
+    before, hashed = [explainer(X).values for explainer in explainers], explainers[0](X).background_hash
     if kind == "array":
         background[:, 0] = 99.0
     else:
         (background.loc if kind == "pandas" else background)[0, "age"] = 99.0
+    assert explainers[0](X).background_hash == hashed != Explainer(model, background)(X).background_hash
     for explainer, values in zip(explainers, before, strict=True):
         np.testing.assert_array_equal(explainer(X).values, values)
         assert explainer.verify(X).passed

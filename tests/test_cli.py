@@ -407,8 +407,13 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
     np.testing.assert_allclose(table["difference"], june.values.mean(axis=0) - may.values.mean(axis=0), rtol=conditioned(1e6))
     assert {"lower", "upper", "mmd_contribution", "mmd_p"} <= set(table)
     assert (files / "change.png").read_bytes()[:4] == b"\x89PNG"
+    assert run("compare", "may.npz", "june.npz", "--no-drift", "--report", "june.html", "--threshold", "0.0001") == 0
+    assert "changed beyond the threshold: " in " ".join(capsys.readouterr().out.split())
+    assert "--threshold 0.0001" in (files / "june.html").read_text(encoding="utf-8")
     assert run("compare", "may.npz", "--by", "age", "--no-drift") == 0
     assert "by age, 4 groups" in capsys.readouterr().out
+    assert run("compare", "may.npz", "--by", "age", "--report", "by.html") != 0
+    capsys.readouterr()
     for wrong, text in ((["may.npz"], "Got neither"), (["may.npz", "june.npz", "--by", "age"], "Got both")):
         assert run("compare", *wrong) == 2
         assert text in capsys.readouterr().err

@@ -7,7 +7,6 @@ import pandas
 import pytest
 
 import browser as browsers
-from command import run
 from exactshap import decompose_mmd
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.results.comparison import Comparison, by, compare
@@ -259,16 +258,6 @@ def test_the_page_of_a_comparison_says_what_changed(tmp_path, n_outputs):
     assert steady.count("<svg") == 1 + 3
     with pytest.raises(InputError, match="html"):
         found.report(tmp_path / "june.txt")
-
-
-def test_the_command_writes_the_page_of_two_months(tmp_path, capsys):
-    for explanation, name in zip(two(n=80, shift=3.0), ("may", "june"), strict=True):
-        explanation.save(tmp_path / f"{name}.npz")
-    files = [tmp_path / f"{name}.npz" for name in ("may", "june")]
-    assert not run("compare", *files, "--no-drift", "--report", tmp_path / "june.html", "--threshold", "0.3")
-    assert "changed beyond the threshold: x1" in " ".join(capsys.readouterr().out.split())
-    assert "--threshold 0.3" in (tmp_path / "june.html").read_text(encoding="utf-8")
-    assert run("compare", files[0], "--by", "x0", "--report", tmp_path / "by.html")
 
 
 @pytest.mark.browser

@@ -13,7 +13,7 @@ from sklearn.svm import SVC, SVR
 import exactshap
 import golden_models
 from exactshap import Explainer, explain, semivalues
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, UnknownNameError
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError
 from exactshap.explainer._certify import tolerance_of
 from exactshap.explainer._plan import cut_rows
 from exactshap.frames import as_table
@@ -170,14 +170,6 @@ def test_cuts_cover_all_rows_and_blocks_do_not_depend_on_threads(n_rows, n_jobs,
     assert cut.workers == (1 if n_rows == 1 else n_jobs)
 
 
-def test_threads_really_run_blocks(monkeypatch):
-    monkeypatch.setattr("exactshap.readers.kernel_machines._streamed.BLOCK_ROWS", (10, 10))
-    seen = []
-    explanation = Explainer(MODEL, n_jobs=2, progress=lambda done, total: seen.append((done, total)))(X[:35])
-    assert seen == [(10, 35), (20, 35), (30, 35), (35, 35)]
-    np.testing.assert_array_equal(explanation.values, explain(MODEL, X[:35]).values)
-
-
 def test_higher_orders_are_named_sets():
     explanation = explain(MODEL, X[:2], index="stii", order=3)
     assert explanation.sets[0] == (0,)
@@ -204,33 +196,9 @@ def test_names_come_from_the_model_the_background_or_the_call():
     assert explain(bare, X.to_numpy()[:2], feature_names=list("uvwxyz")).feature_names == tuple("uvwxyz")
     with pytest.raises(InputError, match="must hold 6 names"):
         explain(bare, X.to_numpy()[:2], feature_names=["u"])
-
-
-def test_columns_in_another_order_are_refused_or_aligned_on_request():
-    shuffled = X[list("fedcba")]
-    with pytest.raises(UnknownNameError, match="must be in the same order"):
-        explain(MODEL, shuffled[:2])
-    np.testing.assert_array_equal(explain(MODEL, shuffled[:2], align=True).values, explain(MODEL, X[:2]).values)
-    aligned = explain(MODEL, X[:2], shuffled[:9], align=True)
-    np.testing.assert_array_equal(aligned.values, explain(MODEL, X[:2], X[:9]).values)
-
-
-def test_arrays_for_a_model_fitted_on_frames_warn_in_scikit_learns_words():
-    with pytest.warns(UserWarning, match="X does not have valid feature names, but SVR was fitted with feature names"):
-        explain(MODEL, X.to_numpy()[:2])
-
-
-def test_the_background_is_copied_and_hashed():
-    background = X.to_numpy()[:20].copy()
-    model = SVR().fit(X.to_numpy(), y)
-    explainer = Explainer(model, background)
-    before = explainer(X.to_numpy()[:3])
-    background[:] = 0.0
-    after = explainer(X.to_numpy()[:3])
-    np.testing.assert_array_equal(after.values, before.values)
-    assert after.background_size == 20
-    assert after.background_hash == before.background_hash
-    assert after.background_hash != Explainer(model, background)(X.to_numpy()[:1]).background_hash
+    assert Explainer(MODEL, feature_names=iter("abcdef")).reader.traits.feature_names == tuple("abcdef")
+    with pytest.raises(InputError, match="fitted with feature names of its own"):
+        Explainer(MODEL, feature_names=list("uvwxyz"))
 
 
 @pytest.mark.filterwarnings("ignore")

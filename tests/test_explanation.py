@@ -103,9 +103,7 @@ def test_arrays_are_read_only_and_keyword_only_and_frozen():
 def test_pickle_keeps_every_field_and_stays_read_only():
     explanation = bilinear(std_error=np.full((4, 5), 0.1))
     twin = pickle.loads(pickle.dumps(explanation))
-    np.testing.assert_array_equal(twin.set_values, explanation.set_values)
-    np.testing.assert_array_equal(twin.std_error, explanation.std_error)
-    assert (twin.index, twin.sets, twin.feature_names) == (explanation.index, explanation.sets, explanation.feature_names)
+    assert_same(twin, explanation)
     assert not twin.values.flags.writeable
 
 

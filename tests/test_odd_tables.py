@@ -154,6 +154,7 @@ ALIGNED = {
     "XGBoost booster": (BOOSTERS["xgboost"].get_booster(), FRAME),
     "CatBoost": (catboost.CatBoostRegressor(iterations=2, verbose=0).fit(FRAME, Y), FRAME),
     "forest": (FOREST, FRAME),
+    "SVR": (SVR().fit(FRAME, Y), FRAME),
 }
 
 

@@ -177,6 +177,8 @@ def test_forecast_and_explanation_say_what_asks_for_less_also_where_nobody_watch
     def curved(rows):
         return np.tanh(rows[:, 0] * rows[:, 1]) + rows.sum(axis=1)
 
+    assert "about" in str(Explainer(MODEL, X[:20]).plan(X))
+    assert "min on one thread" in str(Explainer(slow, X[:2], progress=False).plan(np.repeat(X, 20, axis=0)))
     explainer = Explainer(curved, WIDE[:5])
     assert "; budget=300 asks for fewer, tol=" in str(explainer.plan(WIDE[:1]))
     assert "less" in explainer.plan(WIDE[:1])._repr_html_()
@@ -222,14 +224,6 @@ def test_a_failure_leaves_the_line_alone(monkeypatch):
     assert said(monkeypatch, fail).endswith("\n")
 
 
-def test_forecasts_speak_in_units_of_people():
-    forecast = Explainer(MODEL, X[:20]).plan(X)
-    assert forecast.seconds < 10.0
-    assert "about" in str(forecast)
-    slow_one = Explainer(slow, X[:2], progress=False)
-    assert "min on one thread" in str(slow_one.plan(np.repeat(X, 20, axis=0)))
-
-
 def test_warnings_point_at_the_caller():
     frame = pd.DataFrame(X, columns=list("abcd"))
     named = SVR().fit(frame[:50], X[:50, 0])
@@ -260,11 +254,3 @@ def test_what_does_not_repeat_itself_is_named_as_the_reason(function):
         model, words = make_pipeline(step, SVR()).fit(X, X[:, 0]), "fix its seed, .* no step look at other rows"
     with pytest.raises(ExactnessError, match=words):
         explain(model, X[:3], X[:5])
-
-
-def test_names_of_the_fit_are_not_overruled():
-    frame = pd.DataFrame(X[:50], columns=list("abcd"))
-    model = SVR().fit(frame, X[:50, 0])
-    assert Explainer(model, feature_names=iter("abcd")).reader.traits.feature_names == tuple("abcd")
-    with pytest.raises(InputError, match="fitted with feature names of its own"):
-        Explainer(model, feature_names=list("wxyz"))
