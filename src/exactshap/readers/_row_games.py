@@ -90,6 +90,8 @@ class ConditionalGame:
     n_players: int
     single_output: bool
     size: float = 0.0  # values of a coalition's largest matrix
+    routes: Any = None  # sizes, which ``choose`` shows
+    approximate: bool = False  # as ``choose`` says
     replicates: int = 1  # draws of each output next to each other, of which the mean is wanted
 
     @property

@@ -93,6 +93,8 @@ class ConditionalGames(Strategy):
             n_players=machine.n_players,
             single_output=machine.single_output,
             size=self._size(),
+            routes=self.routes,
+            approximate=embedding.name != ExactEmbedding.name,
         )
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
