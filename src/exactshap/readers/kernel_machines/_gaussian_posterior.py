@@ -95,11 +95,7 @@ class WithPosterior(Strategy):
 
     def __init__(self, mean: Strategy, posterior: GaussianPosterior) -> None:
         self.machine, self.mean, self.posterior = mean.machine, mean, posterior
-        self.block_rows = mean.block_rows
-
-    @property
-    def processes(self) -> tuple[Process, ...]:
-        return self.posterior.processes
+        self.block_rows, self.processes = mean.block_rows, posterior.processes
 
     def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
         """Solve some rows."""

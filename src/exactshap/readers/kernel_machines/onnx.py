@@ -27,7 +27,10 @@ def read(model: SupportCore, request: Request) -> Reader:
     sign, name = _sign(attributes)
     outputs = Outputs.of((name,), request.output, owner=model.name)
     points, dual, rho = _arrays(attributes, model.n_columns)
-    gamma, coef0, degree = _kernel_parameters(attributes)
+    parameters = attributes.numbers("kernel_params")
+    if parameters.size != 3:
+        raise ModelFormatError(f"{attributes.kind}: kernel_params must be gamma, coef0 and degree")
+    gamma, coef0, degree = parameters.tolist()
     if gamma <= 0.0 or degree != round(degree) or not 1 <= degree <= MAX_DEGREE:
         raise refused("The parameters of a kernel are out of range", f"Got gamma {gamma}, degree {degree}")
     kernel = from_pairwise(_KERNELS[kind], model.n_columns, gamma=gamma, coef0=coef0, degree=degree)
@@ -60,18 +63,8 @@ def _sign(attributes: Attributes) -> tuple[float, str]:
 def _arrays(attributes: Attributes, n_columns: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Return support vectors, dual coefficients and the constant."""
     vectors, dual, rho = (attributes.numbers(name) for name in ("support_vectors", "coefficients", "rho"))
-    n_support = (
-        int(attributes.integers("vectors_per_class").sum())
-        if attributes.kind == "SVMClassifier"
-        else (attributes.integer("n_supports", 0))
-    )
+    is_classifier = attributes.kind == "SVMClassifier"
+    n_support = int(attributes.integers("vectors_per_class").sum()) if is_classifier else attributes.integer("n_supports", 0)
     if n_support < 1 or len(dual) != n_support or len(vectors) != n_support * n_columns or len(rho) != 1:
         raise ModelFormatError(f"{attributes.kind}: support vectors, coefficients and rho do not fit {n_columns} columns")
     return vectors.reshape(n_support, n_columns), dual, float(rho[0])
-
-
-def _kernel_parameters(attributes: Attributes) -> tuple[float, float, float]:
-    parameters = attributes.numbers("kernel_params")
-    if parameters.size != 3:
-        raise ModelFormatError(f"{attributes.kind}: kernel_params must be gamma, coef0 and degree")
-    return float(parameters[0]), float(parameters[1]), float(parameters[2])

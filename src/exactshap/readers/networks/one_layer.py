@@ -320,7 +320,8 @@ class NetworkReader(RowReader[np.ndarray]):
         n_background, d, _ = self._absent.shape
         width = int(max(1, _BLOCK_BYTES / (16.0 * d * n_background)))
         total = None
-        for unit, rates, c in terms.blocks(width):
+        for start in range(0, len(terms.unit), width):
+            unit, rates, c = (array[start : start + width] for array in (terms.unit, terms.rates, terms.c))
             inside, absent = (np.exp(np.take(one, unit, axis=2) * rates) for one in (sums, self._absent))
             part = solve_terms(inside, absent, np.ascontiguousarray(c.T), self._weights, semivalue, order)
             total = part if total is None else total + part
@@ -417,8 +418,3 @@ class _Terms:
     c: np.ndarray  # complex128 (n_terms, n_outputs)
     constant: np.ndarray  # float64 (n_outputs,)
     error: float
-
-    def blocks(self, width: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        for start in range(0, len(self.unit), width):
-            terms = slice(start, start + width)
-            yield self.unit[terms], self.rates[terms], self.c[terms]

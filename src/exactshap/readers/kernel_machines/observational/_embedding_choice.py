@@ -17,8 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from exactshap._runtime.checks import is_number
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, memory_needed, warn
 
 # Multiplications for all coalitions and 256 rows: some minutes on one core.
@@ -112,7 +111,7 @@ class Routes:
 
 
 def _checked_landmarks(n_landmarks: Any, n: int) -> int:
-    if not isinstance(n_landmarks, (int, np.integer)) or isinstance(n_landmarks, bool) or not 2 <= n_landmarks <= n:
+    if not is_number(n_landmarks, 2, whole=True) or n_landmarks > n:
         raise InputError(f"The 'n_landmarks' parameter must be 'auto', an int in [2, {n}] or None", f"Got {n_landmarks!r}")
     return int(n_landmarks)
 
