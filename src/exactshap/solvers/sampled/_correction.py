@@ -27,7 +27,7 @@ them is added to each :math:`r_i^2` in V. It matters with some two pairs a playe
 
 A process has room for so many pairs (:attr:`RegressionProblem.n_fitted`). Those beyond are drawn by size whatever it believes, so that they
 estimate what it misses without bias, and the weight of that estimate is the one of least variance
-(:func:`corrected_by_others`).
+(:func:`corrected_by_others`). Networks (``_network``) are each corrected by a fold of the pairs, all of it (:func:`corrected_networks`).
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.sampled._network import Network
 from exactshap.solvers.sampled._polynomial import TINIEST, PolynomialFit, by_luck, surprises
 from exactshap.solvers.sampled._sampling import strata
 from exactshap.solvers.sampled.process import CubeProcess, Question, white_functionals
@@ -62,11 +64,7 @@ def corrected_by_others(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return values corrected by pairs ``masks`` that the process does not know, and their errors: (n_players, n_outputs).
 
-    ``target`` (n_masks, n_outputs) is the odd half of the game there. With :math:`N_s` the pairs of a size that the process does not know,
-    of which :math:`n_s` were drawn, and :math:`D_{ij}` the weight of pair i in value j,
-
-    .. math:: c_j = \sum_i \frac{N_s - 1}{n_s - 1} D_{ij} (r_i - \bar r_s) + \sum_s \bar r_s \sum_{i \text{ left}} D_{ij}, \qquad
-              V_j = \sum_i \Bigl(1 - \frac{n_s}{N_s}\Bigr) \Bigl(\frac{N_s}{n_s} D_{ij} (r_i - \bar r_s)\Bigr)^2 \frac{n_s}{n_s - 1},
+    ``target`` (n_masks, n_outputs) is the odd half of the game there. With c and V as in :meth:`Drawn.estimate`,
 
     .. math:: \lambda = \frac{m}{m + \sum_j V_j}, \qquad m = \max\Bigl\{\sum_j \sigma_j^2,\; \sum_j c_j^2 - \sum_j V_j\Bigr\},
 
@@ -74,31 +72,82 @@ def corrected_by_others(
     :math:`(1 - \lambda)^2 \sigma_j^2\, m / \sum_j \sigma_j^2 + \lambda^2 V_j`.
     """
     values, own = process.posterior(question)
-    n_players, points = masks.shape[1], 2.0 * masks - 1.0
-    groups, sizes, fitted = strata(n_players, paired=True), Sizes.of(points), Sizes.of(process.points)
-    n_fitted = np.bincount(fitted.sizes, minlength=n_players + 1)[groups.sizes]
-    n_left, n_drawn = (groups.counts - n_fitted)[sizes.sizes - 1][:, None], sizes.counts[:, None]
-    weights, fitted_weights = (
-        white_functionals(some, np.arange(n_players)[:, None], question.semivalue.weights(n_players), -1)
-        for some in (points, process.points)
-    )
-    means = sizes.centres.astype(int)  # one of the pairs of a size is spent on its mean
     blocks = np.array_split(masks, -(-len(masks) // BLOCK))
     predicted = np.concatenate([process.predict(block) for block in blocks])
-    residuals = (target - predicted) / process.unit
-    centred, level = sizes.centred(residuals), np.zeros((n_players + 1, residuals.shape[1]))
-    level[sizes.sizes] = sizes.side[:, None] * (residuals - centred)
-    # The mean of a size gives all players the same over all of its pairs, so that those left have the opposite of those fitted
-    correction = ((n_left - means) / (n_drawn - means) * weights).T @ centred - fitted_weights.T @ (
-        fitted.side[:, None] * level[fitted.sizes]
-    )
-    correction -= correction.mean(axis=0)  # their sum is known, so it is not corrected
-    variance = ((1.0 - n_drawn / n_left) * (n_left / n_drawn * weights) ** 2).T @ (sizes.spread * centred**2)
+    drawn = Drawn.of(2.0 * masks - 1.0, (target - predicted) / process.unit, process.points, question.semivalue)
+    correction, variance = drawn.estimate()
     chance, expected = variance.sum(axis=0), np.maximum(own.sum(axis=0), TINIEST)
     missed = np.maximum(expected, (correction**2).sum(axis=0) - chance)
     share = missed / (missed + chance)
     error = (1.0 - share) ** 2 * (missed / expected) * own + share**2 * variance
     return values + process.unit * share * correction, process.unit * np.sqrt(error)
+
+
+def corrected_networks(
+    networks: list[Network], points: np.ndarray, target: np.ndarray, folds: np.ndarray, semivalue: Semivalue
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the mean values of cross-fitted networks, each corrected by the pairs of its fold, and their variances: (n_players, n_outputs).
+
+    .. math:: \hat\phi = \frac1K \sum_k \Bigl[\phi(f_{-k}) + \sum_{i \text{ not in } k} D_i r_{ki} + c_k\Bigr], \qquad
+              \frac{1}{K^2} \sum_k V_k, \qquad r_k = g - f_{-k}
+
+    ``target`` (n_points, n_outputs) is the odd half g of the game. What a network misses of the pairs it was fitted to is known; :math:`c_k` estimates the
+    others without bias, whatever the network has learned. Answers that repeat may be predicted by luck, as by a process.
+    """
+    total = variance = np.zeros(())
+    luck = by_luck(target, len(points) / networks[0].size)
+    for fold, network in enumerate(networks):
+        own, residuals = folds == fold, target - network.predict(points)
+        drawn = Drawn.of(points[own], residuals[own], points[~own], semivalue)
+        correction, chance = drawn.estimate(surprises(luck, target, drawn.sizes.counts))
+        total = total + network.values(semivalue) + drawn.known_weights.T @ residuals[~own] + correction
+        variance = variance + chance
+    return total / len(networks), variance / len(networks) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Hold what a model of the game misses at pairs that it does not know, drawn by size."""
+
+    sizes: Sizes
+    n_left: np.ndarray  # (n_pairs, 1), of the pairs of that size that the model does not know: N_s
+    weights: np.ndarray  # (n_pairs, n_players), of a pair in the values: D
+    centred: np.ndarray  # (n_pairs, n_outputs), residuals minus their mean of a size
+    level: np.ndarray  # (n_known, n_outputs), those means at the pairs that the model knows
+    known_weights: np.ndarray  # (n_known, n_players)
+
+    @classmethod
+    def of(cls, points: np.ndarray, residuals: np.ndarray, known: np.ndarray, semivalue: Semivalue) -> Drawn:
+        n_players = points.shape[1]
+        groups, sizes, fitted = strata(n_players, paired=True), Sizes.of(points), Sizes.of(known)
+        n_fitted = np.bincount(fitted.sizes, minlength=n_players + 1)[groups.sizes]
+        weights, known_weights = (
+            white_functionals(some, np.arange(n_players)[:, None], semivalue.weights(n_players), -1) for some in (points, known)
+        )
+        centred, level = sizes.centred(residuals), np.zeros((n_players + 1, residuals.shape[1]))
+        level[sizes.sizes] = sizes.side[:, None] * (residuals - centred)
+        n_left = (groups.counts - n_fitted)[sizes.sizes - 1][:, None]
+        return cls(sizes, n_left, weights, centred, fitted.side[:, None] * level[fitted.sizes], known_weights)
+
+    def estimate(self, guesses: np.ndarray | float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return c, what the model's values miss, and V, its variance over draws: (n_players, n_outputs).
+
+        ``guesses`` (n_pairs, n_outputs) are added to squared residuals.
+
+        With :math:`N_s` the pairs of a size that the model does not know, of which :math:`n_s` were drawn, and :math:`D_{ij}` the weight of
+        pair i in value j,
+
+        .. math:: c_j = \sum_i \frac{N_s - 1}{n_s - 1} D_{ij} (r_i - \bar r_s) + \sum_s \bar r_s \sum_{i \text{ left}} D_{ij}, \qquad
+                  V_j = \sum_i \Bigl(1 - \frac{n_s}{N_s}\Bigr) \Bigl(\frac{N_s}{n_s} D_{ij} (r_i - \bar r_s)\Bigr)^2 \frac{n_s}{n_s - 1}.
+        """
+        n_left, n_drawn = self.n_left, self.sizes.counts[:, None]
+        means = self.sizes.centres.astype(int)  # one of the pairs of a size is spent on its mean
+        # The mean of a size gives all players the same over all of its pairs, so that those left have the opposite of those known
+        correction = ((n_left - means) / (n_drawn - means) * self.weights).T @ self.centred - self.known_weights.T @ self.level
+        variance = ((1.0 - n_drawn / n_left) * (n_left / n_drawn * self.weights) ** 2).T @ (
+            self.sizes.spread * self.centred**2 + guesses
+        )
+        return correction - correction.mean(axis=0), variance  # the sum of the values is known, so it is not corrected
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
-from exactshap.solvers.sampled._correction import corrected, corrected_by_others
+from exactshap.solvers.sampled._correction import corrected, corrected_by_others, corrected_networks
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -20,6 +21,7 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
+from exactshap.solvers.sampled._network import UNITS, Network, cross_fit
 from exactshap.solvers.sampled._polynomial import (
     PolynomialFit,
     by_luck,
@@ -41,6 +43,8 @@ ROUNDING = 16.0
 # Relative residual of left-out pairs of KernelSHAP that counts as rounding
 ADDITIVE = 1e-10
 FOLDS = 5
+# Pairs for each parameter of a network; the process' mean square of left-out residuals, of the game's, from which networks are tried
+PAIRS_A_PARAMETER, WORTH = 1.5, 1e-3
 # Players up to which weights are inspected: beyond, Shapley's own underflow to 0
 MAX_UNDERFLOWN = 1020
 
@@ -99,6 +103,28 @@ def _sparse(problem: RegressionProblem, process: CubeProcess) -> PolynomialFit |
     sets = find_support(problem.masks, problem.odd_half, process.theta, ADDITIVE)
     fit = None if sets is None else _fit_characters(problem, sets)
     return fit if fit is not None and np.all(fit.left_out <= ADDITIVE) else None
+
+
+def _of_networks(problem: RegressionProblem, process: CubeProcess, estimate: Part) -> Part:
+    """Return the values of networks for the outputs that they are more certain of, else the estimate of the process."""
+    missed = (process.checked()[1] ** 2).mean(axis=0)
+    start = Network.start(problem.n_players, len(missed))
+    if not problem.is_corrected or len(problem.masks) < PAIRS_A_PARAMETER * start.size or missed.max() < WORTH:
+        return estimate
+    points, target = 2.0 * problem.masks - 1.0, problem.odd_half / process.unit
+    folds = np.random.default_rng(0).permutation(len(points)) % FOLDS
+    networks = cross_fit(start, points, target, folds, missed)
+    if networks is None:
+        return estimate
+    values, variance = corrected_networks(networks, points, target, folds, problem.semivalue)
+    name = f"{FOLDS} networks of {UNITS} units"
+    part = _above_rounding(problem, process.unit * values, process.unit * np.sqrt(variance), name)
+    errors = [(np.asarray(some.std_error) ** 2).sum(axis=0) for some in (part, estimate)]
+    better = errors[0] < errors[1]
+    if not better.all():
+        name = f"{estimate.method}; {name} for {np.count_nonzero(better)} of {len(better)} outputs"
+    chosen = {each: np.where(better, getattr(part, each), getattr(estimate, each)) for each in ("values", "std_error")}
+    return replace(estimate, method=name, **chosen) if better.any() else estimate
 
 
 def is_predicted(problem: RegressionProblem) -> bool:
@@ -207,7 +233,7 @@ def by_best(problem: RegressionProblem) -> Part:
     process = posterior(problem)
     sparse = None if kernelshap is None else _sparse(problem, process)
     if kernelshap is None or sparse is None:
-        return _of_process(problem, process, kernelshap)
+        return _of_networks(problem, process, _of_process(problem, process, kernelshap))
     unseen = kernelshap.unseen_error(sizes_of(problem.masks, paired=True), problem.odd_half)
     std_error = np.minimum(_estimated(problem, process, kernelshap)[1], unseen)
     return _above_rounding(

@@ -1,0 +1,122 @@
+r"""Fit the odd half of a game by a few sigmoid units, each of which learns a direction in which the game jumps or bends.
+
+.. math:: f(x) = \sum_h o_h\, \tfrac12 \bigl[\tanh(\beta_h + w_h^\top x) - \tanh(\beta_h - w_h^\top x)\bigr], \qquad x = 2 S - 1
+
+A quota, a threshold or a ripple of a weighted sum has interactions of every order, which a process over coalitions takes for white
+noise. It is one or two such units. Symmetric values see odd halves only, so that those of f are those of :math:`\sum_h o_h \tanh(\beta_h + w_h^\top x)`,
+where a sum of exponentials in place of tanh makes each unit a product game (:mod:`exactshap.expansions`): they are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactshap.expansions import expand
+from exactshap.games import ProductGame
+from exactshap.semivalues import Semivalue
+from exactshap.solvers.sampled._surrogate import game_values
+
+UNITS = 4
+DECAY = 1e-3  # of squared weights, over the number of pairs
+# Steps of a fit, and how much of the process' mean squared residuals of left-out pairs may be left after them
+STEPS = ((50, 4.0), (250, 0.5))
+LONGEST = 1000.0  # sum of a unit's weights: half of what expansions go to
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Hold units of shape (n_players, n_units), their biases (n_units,) and their outputs (n_units, n_outputs)."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+    out: np.ndarray
+
+    @classmethod
+    def start(cls, n_players: int, n_outputs: int) -> Network:
+        """Return units in random directions, the same for every game (Glorot & Bengio 2010)."""
+        rng = np.random.default_rng(0)
+        reach = np.sqrt(6.0 / (n_players + UNITS))
+        shapes = (n_players, UNITS), (UNITS,), (UNITS, n_outputs)
+        return cls(*(rng.uniform(-reach, reach, shape) for shape in shapes))
+
+    @property
+    def size(self) -> int:
+        return self.weights.size + self.bias.size + self.out.size
+
+    def predict(self, points: np.ndarray) -> np.ndarray:
+        """Return f (n_points, n_outputs)."""
+        return np.asarray(self._units(points)[0] @ self.out)
+
+    def _units(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the odd half of each unit (n_points, n_units), and its slopes in the sum and in the bias."""
+        sums = points @ self.weights
+        inside, outside = np.tanh(self.bias + sums), np.tanh(self.bias - sums)
+        rise, fall = 1.0 - inside**2, 1.0 - outside**2
+        return 0.5 * (inside - outside), 0.5 * (rise + fall), 0.5 * (rise - fall)
+
+    def fitted(self, points: np.ndarray, target: np.ndarray, n_steps: int) -> Network:
+        """Return the network after some steps of least squares on ``target`` (n_points, n_outputs), by L-BFGS."""
+        from scipy.optimize import minimize
+
+        n, points, target = (
+            len(points),
+            points.astype(np.float32),
+            target.astype(np.float32),
+        )  # a third of the time; values are exact for any weights
+
+        def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            network = self._at(parameters.astype(np.float32))
+            units, by_sum, by_bias = network._units(points)
+            missed = units @ network.out - target
+            back = missed @ network.out.T
+            slopes = points.T @ (back * by_sum) + DECAY * network.weights, (back * by_bias).sum(axis=0), units.T @ missed
+            value = 0.5 * ((missed**2).sum() + DECAY * (network.weights**2).sum())
+            return float(value) / n, np.concatenate([slope.ravel() for slope in slopes]) / n
+
+        start = np.concatenate([part.ravel() for part in (self.weights, self.bias, self.out)])
+        options = {"maxiter": n_steps, "maxfun": 2 * n_steps}
+        return self._at(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
+
+    def _at(self, parameters: np.ndarray) -> Network:
+        weights, bias, out = np.split(parameters, np.cumsum([self.weights.size, self.bias.size]))
+        return Network(weights.reshape(self.weights.shape), bias, out.reshape(self.out.shape))
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Return how far from zero the sum of each unit may be, (n_units,)."""
+        return np.asarray(np.abs(self.bias) + np.abs(self.weights).sum(axis=0))
+
+    def game(self) -> ProductGame:
+        """Return a game with the same odd half, up to a constant."""
+        coefficients, inside = [], []
+        # tanh(t) = 2 sigma(2 t) - 1
+        for weights, bias, out, limit in zip(self.weights.T, self.bias, self.out, self.limits, strict=True):
+            wave = expand("logistic", 2.0 * float(limit))
+            coefficients.append((wave.coefficients * np.exp(wave.rates * 2.0 * bias))[:, None] * (2.0 * out))
+            inside.append(np.exp(wave.rates[:, None] * (2.0 * weights)))
+        factors = np.concatenate(inside)
+        return ProductGame(np.concatenate(coefficients), factors, 1.0 / factors)
+
+    def values(self, semivalue: Semivalue) -> np.ndarray:
+        """Return exact values (n_players, n_outputs) of a symmetric index."""
+        return game_values(self.game(), semivalue, 1)
+
+
+def cross_fit(
+    start: Network, points: np.ndarray, target: np.ndarray, folds: np.ndarray, missed: np.ndarray
+) -> list[Network] | None:
+    """Return a network for each of the ``folds`` (n_points,), fitted to the others; None if the first misses too much of its own.
+
+    ``missed`` (n_outputs,) are mean squares: what is better than half of it in one output is good enough.
+    """
+    network, own = start, folds == 0
+    for n_steps, most in STEPS:
+        network = network.fitted(points[~own], target[~own], n_steps)
+        if np.all(((network.predict(points[own]) - target[own]) ** 2).mean(axis=0) > most * missed):
+            return None
+    n_steps = sum(some for some, _ in STEPS)
+    others = (start.fitted(points[folds != fold], target[folds != fold], n_steps) for fold in range(1, folds.max() + 1))
+    networks = [network, *others]
+    return networks if max(each.limits.max() for each in networks) <= LONGEST else None
