@@ -5,11 +5,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 
-from exactshap import Explainer, explain
+from exactshap import explain
 from exactshap.errors import UnsupportedStructureError
-from exactshap.testing import check_reader
+from reader_checks import check_answers
 from tolerances import roundings
 
 lifelines = pytest.importorskip("lifelines")
@@ -21,74 +20,55 @@ TABLE = X.assign(
     site=rng.choice(["north", "south", "west"], 150),
 )
 PLAIN = TABLE.drop(columns="site")
+HAZARD, TIME = "log partial hazard: high is early", "log of the median survival time"
+SPLINES = {"baseline_estimation_method": "spline", "n_baseline_knots": 2}
 
 
-def cox(**settings):
-    return lifelines.CoxPHFitter(penalizer=0.1, **settings)
+def cox(table=PLAIN, strata=None, formula=None, **settings):
+    model = lifelines.CoxPHFitter(penalizer=0.1, **settings)
+    return model.fit(table, "time", "event", strata=strata, formula=formula)
 
 
-MODELS = {
-    "Cox": lambda: cox().fit(PLAIN, "time", "event"),
-    "Cox in strata": lambda: cox().fit(TABLE, "time", "event", strata=["site"]),
-    "Weibull": lambda: lifelines.WeibullAFTFitter().fit(PLAIN, "time", "event"),
-    "log-normal": lambda: lifelines.LogNormalAFTFitter().fit(PLAIN, "time", "event"),
-    "log-logistic": lambda: lifelines.LogLogisticAFTFitter().fit(PLAIN, "time", "event"),
+def times(name, table=PLAIN, **settings):
+    return getattr(lifelines, name)().fit(table, "time", "event", **settings)
+
+
+MODELS = {  # (model, columns, unit)
+    "Cox": (cox, [*X], HAZARD),
+    "Cox in strata": (lambda: cox(TABLE, ["site"]), [*X], HAZARD),
+    "Weibull": (lambda: times("WeibullAFTFitter"), [*X], TIME),
+    "log-normal": (lambda: times("LogNormalAFTFitter"), [*X], TIME),
+    "log-logistic": (lambda: times("LogLogisticAFTFitter"), [*X], TIME),
+    "formula": (lambda: cox(TABLE, formula="age * dose + site + bs(weight, df=4)"), [*X, "site"], HAZARD),
+    "formula in strata": (lambda: cox(TABLE, ["site"], "age * dose + weight"), [*X], HAZARD),
+    "formula of times": (
+        lambda: times("WeibullAFTFitter", TABLE, formula="age * dose + C(site)"),
+        ["age", "dose", "site"],
+        TIME,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_values_are_coefficients_times_differences(name):
-    model = MODELS[name]()
-    explanation = explain(model, X[:5], X[50:80])
-    params = model.params_ if "Cox" in name else model.params_.groupby(level=0, sort=False).get_group(model.params_.index[0][0])
-    slopes = params.to_numpy()[:3]
-    expected = (X[:5] - X[50:80].mean()).to_numpy() * slopes
-    np.testing.assert_allclose(explanation.values, expected, rtol=0, atol=roundings(100))
-    own = model.predict_log_partial_hazard(X[:5]) if "Cox" in name else np.log(model.predict_median(X[:5]))
-    np.testing.assert_allclose(explanation.prediction, own, rtol=roundings(4))
-    assert explanation.unit == ("log partial hazard: high is early" if "Cox" in name else "log of the median survival time")
-    check_reader(model, X[:4], X[50:60])
-
-
-@pytest.mark.parametrize("name", ["Cox", "Weibull"])
-def test_responses(name):
-    model = MODELS[name]()
-    explainer = Explainer(model, X[50:60], output="response")
-    explanation = explainer(X[:3])
-    own = model.predict_partial_hazard(X[:3]) if name == "Cox" else model.predict_median(X[:3])
-    np.testing.assert_allclose(explanation.prediction, own, rtol=roundings(4))
-    assert explainer.verify(X[:3]).passed
-
-
-FORMULAS = {
-    "Cox": lambda: cox().fit(TABLE, "time", "event", formula="age * dose + site + bs(weight, df=4)"),
-    "Cox in strata": lambda: cox().fit(TABLE, "time", "event", formula="age * dose + weight", strata=["site"]),
-    "times": lambda: lifelines.WeibullAFTFitter().fit(TABLE, "time", "event", formula="age * dose + C(site)"),
-}
-
-
-@pytest.mark.parametrize("name", FORMULAS)
-def test_terms_of_a_formula_belong_to_their_columns(name):
-    model = FORMULAS[name]()
-    columns = {"Cox": [*X, "site"], "Cox in strata": [*X], "times": ["age", "dose", "site"]}[name]
-    rows, background = TABLE[columns][:4], TABLE[columns][50:65]
+def test_values_are_those_of_the_own_answers(name):
+    make, columns, unit = MODELS[name]
+    model, rows, background = make(), TABLE[columns][:3], TABLE[columns][50:60]
 
     def own(table):
-        return np.log(model.predict_median(table)) if name == "times" else model.predict_log_partial_hazard(table)
+        return model.predict_log_partial_hazard(table) if unit == HAZARD else np.log(model.predict_median(table))
 
-    explainer = Explainer(model, background)
-    explanation, brute = explainer(rows), explain(own, rows, background)
-    np.testing.assert_allclose(explanation.values, brute.values, rtol=0, atol=roundings(1000))
-    np.testing.assert_allclose(explanation.prediction, own(rows), rtol=roundings(16))
-    assert explainer.verify(rows).passed
-    method = model.predict_median if name == "times" else model.predict_partial_hazard
-    response = explain(model, rows[:1], background[:5], output="response")
-    np.testing.assert_allclose(response.values, explain(method, rows[:1], background[:5]).values, rtol=0, atol=roundings(1e5))
+    assert check_answers(model, own, rows, background, roundings(1000), contract="formula" not in name).unit == unit
+    response = model.predict_partial_hazard if unit == HAZARD else model.predict_median
+    check_answers(model, response, rows[:1], background[:5], roundings(1e5), contract=False, output="response")
+    if "formula" not in name:  # the coefficients are read
+        slopes = model.params_ if unit == HAZARD else model.params_[model.params_.index[0][0]]
+        expected = (rows - background.mean()).to_numpy() * slopes.to_numpy()[:3]
+        np.testing.assert_allclose(explain(model, rows, background).values, expected, rtol=0, atol=roundings(100))
 
 
 def test_arrays_and_other_frames_are_taken():
     polars = pytest.importorskip("polars")
-    model = MODELS["Weibull"]()
+    model = times("WeibullAFTFitter")
     values = explain(model, X[:2], X[50:60]).values
     with pytest.warns(UserWarning, match="valid feature names"):
         arrays = explain(model, X[:2].to_numpy(), X[50:60].to_numpy()).values
@@ -97,31 +77,20 @@ def test_arrays_and_other_frames_are_taken():
 
 
 SURVIVAL = "explain(lambda rows: model.predict_survival_function(rows, times=[t]).T, X, background)"
+OTHERS = {
+    "two parameters": lambda: times("WeibullAFTFitter", ancillary=True),
+    "splines": lambda: cox(**SPLINES),
+    "Aalen": lambda: lifelines.AalenAdditiveFitter(coef_penalizer=1.0).fit(PLAIN, "time", "event"),
+}
 
 
-@pytest.mark.parametrize(
-    ("make", "way"),
-    [
-        (lambda: lifelines.WeibullAFTFitter().fit(PLAIN, "time", "event", ancillary=True), SURVIVAL),
-        (
-            lambda: cox(baseline_estimation_method="spline", n_baseline_knots=2).fit(PLAIN, "time", "event"),
-            SURVIVAL,
-        ),
-        (lambda: lifelines.AalenAdditiveFitter(coef_penalizer=1.0).fit(PLAIN, "time", "event"), SURVIVAL),
-    ],
-    ids=["two parameters", "splines", "Aalen"],
-)
-def test_the_way_out_works(make, way):
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_way_out_works(name):
     """What the message says ends in values."""
-    model, rows = make(), X
-    with pytest.raises(UnsupportedStructureError, match=re.escape(way)):
-        explain(model, rows[:2], rows[50:60])
-    names = {"explain": explain, "model": model, "X": rows[:2], "background": rows[50:60], "t": 1.0}
-    explanation = eval(way, names)
+    model = OTHERS[name]()
+    with pytest.raises(UnsupportedStructureError, match=re.escape(SURVIVAL)):
+        explain(model, X[:2], X[50:60])
+    names = {"explain": explain, "model": model, "X": X[:2], "background": X[50:60], "t": 1.0}
+    explanation = eval(SURVIVAL, names)
     assert explanation.exact
     assert explanation.certificate().passed
-
-
-def test_unfitted():
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        explain(cox(), X[:2], X[50:60])

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnsupportedStructureError
-from exactshap.testing import check_reader
+from reader_checks import check_answers
 from tolerances import roundings
 
 sksurv = pytest.importorskip("sksurv")
@@ -68,39 +68,25 @@ KERNELS = {
 }
 
 
-def check(model, unit, n_rows=40, **settings):
-    """Hold a reading against the model's own call, hybrids and hand-masked rows."""
-    model.fit(X[:n_rows], Y[:n_rows])
-    check_reader(model, X[:4], X[50:60])
-    explanation = explain(model, X[:5], X[50:60])
-    own = model.predict(X[:5])
-    size = 1.0 + np.abs(model.coef_).sum()  # of what is added up in another order
-    np.testing.assert_allclose(explanation.prediction, np.log(own) if unit == TIMES else own, rtol=0, atol=roundings(64) * size)
-    assert explanation.unit == unit
-    assert explanation.exact
-    assert Explainer(model, X[50:60]).verify(X[:3]).passed
+PIPED = {
+    "scaled Cox": (make_pipeline(StandardScaler(), CoxPHSurvivalAnalysis()), HAZARDS),
+    "scaled forest": (make_pipeline(StandardScaler(), RandomSurvivalForest(3, **SMALL)), None),
+}
+MODELS = LINEAR | KERNELS | PIPED | {name: (model, None) for name, model in (TREES | BOOSTED).items()}
 
 
-@pytest.mark.parametrize("name", LINEAR)
-def test_linear_models(name):
-    check(*LINEAR[name], n_rows=120)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel_machines(name):
-    check(*KERNELS[name])
-
-
-@pytest.mark.parametrize("name", TREES | BOOSTED)
-def test_risks(name):
-    model = (TREES | BOOSTED)[name].fit(X, Y)
-    check_reader(model, X[:5], X[50:60])
-    check_reader(model, X[:5], n_masks=2)
-    explanation, own = explain(model, X[:5], X[50:60]), model.predict(X[:5])
-    timed = explanation.unit == TIMES
-    assert timed == (name == "boosting of times")
-    np.testing.assert_allclose(explanation.prediction, np.log(own) if timed else own, rtol=roundings(16))
-    assert Explainer(model, X[50:60]).verify(X[:3]).passed
+@pytest.mark.parametrize("name", MODELS)
+def test_values_are_those_of_the_own_answers(name):
+    model, unit = MODELS[name]
+    few = 40 if name in KERNELS else 120
+    model.fit(X[:few], Y[:few])
+    timed = unit == TIMES or name == "boosting of times"
+    own = (lambda rows: np.log(model.predict(rows))) if timed else model.predict
+    size = 1.0 + np.abs(getattr(model, "coef_", 0.0)).sum()  # of what is added up in another order
+    covers = name in TREES or name in BOOSTED
+    explanation = check_answers(model, own, X[:4], X[50:60], roundings(256) * size, covers=covers)
+    assert (explanation.unit == TIMES) == timed
+    assert unit in (None, explanation.unit)
 
 
 @pytest.mark.parametrize("background", [None, X[50:60]], ids=["path_dependent", "interventional"])
@@ -132,20 +118,13 @@ def test_chosen_times_are_steps_of_the_curve():
     np.testing.assert_allclose(two.values, whole.values[:, :, [4, 9]], **few_outputs)
     one = explain(model, X[:3], output="survival", times=known[9])
     np.testing.assert_allclose(one.values, whole.values[:, :, 9], **few_outputs)
+    forest = PIPED["scaled forest"][0].fit(X, Y)
+    assert explain(forest, X[:3], X[50:60], output="survival", times=[2.0, 3.0]).certificate().passed
     for times in (known[0] / 2, known[-1] + 1.0, [], [[1.0]]):
         with pytest.raises(InputError, match="`times` must lie between"):
             explain(model, X[:3], output="survival", times=times)
     with pytest.raises(InputError, match="`times` needs a survival curve as output"):
         explain(model, X[:3], times=[2.0])
-
-
-def test_pipelines_of_them():
-    model = make_pipeline(StandardScaler(), CoxPHSurvivalAnalysis()).fit(X, Y)
-    explanation = explain(model, X[:3], X[50:60])
-    np.testing.assert_allclose(explanation.prediction, model.predict(X[:3]), rtol=roundings(16))
-    forest = make_pipeline(StandardScaler(), RandomSurvivalForest(3, **SMALL)).fit(X, Y)
-    curves = explain(forest, X[:3], X[50:60], output="survival", times=[2.0, 3.0])
-    assert curves.certificate().passed
 
 
 def test_refusals_name_a_way_that_works():
