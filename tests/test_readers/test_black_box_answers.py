@@ -4,6 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
 
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, InputError, InputTypeError
@@ -88,10 +92,6 @@ def test_outputs_have_the_names_that_are_given():
 
 @pytest.mark.parametrize("several", [True, False])
 def test_classes_of_several_targets_are_outputs(several):
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multioutput import MultiOutputClassifier
-
     rows = np.concatenate([BACKGROUND, X])
     targets = np.stack([rows[:, 0] > 0, np.digitize(rows[:, 1], [-0.5, 0.5])], axis=1).astype(int)
     forest = RandomForestClassifier(5, random_state=0)
@@ -102,10 +102,16 @@ def test_classes_of_several_targets_are_outputs(several):
     np.testing.assert_allclose(found.prediction, np.concatenate(model.predict_proba(X), axis=1))
 
 
-def test_chains_answer_the_second_class_of_each_target():
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.multioutput import ClassifierChain
+def test_probabilities_are_named_by_the_classes():
+    model = KNeighborsClassifier().fit(BACKGROUND, np.where(BACKGROUND[:, 0] > 0, "yes", "no"))
+    found = explain(model.predict_proba, X, BACKGROUND)
+    assert (found.output_names, found.unit) == (("no", "yes"), "probability")
+    one = explain(model.predict_proba, X, BACKGROUND, output="yes")
+    np.testing.assert_array_equal(one.values, found.values[..., 1])
+    assert one.unit == "probability of yes"
 
+
+def test_chains_answer_the_second_class_of_each_target():
     rows = np.concatenate([BACKGROUND, X])
     model = ClassifierChain(LogisticRegression()).fit(rows, (rows[:, :2] > 0).astype(int))
     found = explain(model.predict_proba, X, BACKGROUND)

@@ -81,7 +81,7 @@ def test_values_are_those_of_the_array(name, labels):
     assert found.data is not None
 
 
-@pytest.mark.parametrize("labels", ["numbers", "tuples"])
+@pytest.mark.parametrize("labels", ["tuples"])
 def test_results_groups_and_files_speak_of_them_as_text(labels, tmp_path):
     pytest.importorskip("shap")
     X, names = frame(labels), LABELS[labels][1]

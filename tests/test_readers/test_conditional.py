@@ -190,7 +190,7 @@ def test_frames_keep_their_dtypes_under_a_copula():
 
 @pytest.mark.parametrize("way", WAYS)
 def test_models_pipelines_outputs_groups_and_players(way):
-    target, X = curve(Z), RNG.normal(size=(3, 3))
+    target, X = curve(Z), RNG.normal(size=(2, 3))
     settings = {"value_function": way} | ({"n_trees": 20} if way == "observational-forest" else {})
     forest = RandomForestRegressor(5, random_state=0).fit(Z, target)
     of_tree = explain(forest, X, Z, **settings, n_jobs=2)
@@ -205,11 +205,11 @@ def test_models_pipelines_outputs_groups_and_players(way):
     classes = RandomForestClassifier(5, random_state=0).fit(Z, np.digitize(target, [0.9, 1.5]))
     explainer = Explainer(classes, Z, **settings, groups={"both": [0, 1]})
     explanation = pickle.loads(pickle.dumps(explainer))(X)
-    assert explanation.values.shape == (3, 2, 3)
+    assert explanation.values.shape == (2, 2, 3)
     np.testing.assert_array_equal(explanation.values, explainer(X).values)
     assert explainer(X[:0]).values.shape == (0, 2, 3)
     assert explainer.plan(X).exact == (way != "observational-copula")
-    assert explain(curve, X, Z, **settings, index="k-sii", order=2).interactions.shape == (3, 3, 3)
+    assert explain(curve, X, Z, **settings, index="k-sii", order=2).interactions.shape == (2, 3, 3)
 
 
 def test_many_players_are_sampled():

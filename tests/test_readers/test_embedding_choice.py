@@ -259,22 +259,6 @@ def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
         np.testing.assert_array_equal(values, found[0])
 
 
-def test_blas_is_restored_by_the_last_of_two_batches():
-    from threadpoolctl import threadpool_info, threadpool_limits
-
-    def blas():
-        return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
-
-    with threadpool_limits(2, user_api="blas"):
-        first, second = _coalition_threads.single_threaded_blas(), _coalition_threads.single_threaded_blas()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert blas() == 1
-        second.__exit__(None, None, None)
-        assert blas() == 2
-
-
 # -- forecasts ---------------------------------------------------------------------------------------------------------
 
 

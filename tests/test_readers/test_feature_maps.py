@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 from exactshap import Explainer, explain
 from exactshap.errors import UnsupportedStructureError
 from oracles import interventional_values
+from reader_checks import check_answers
 from tolerances import INVERTED
 
 SCALE = 100  # of the coefficients that cancel in a kernel expansion
@@ -66,11 +67,7 @@ OTHERS = {
 def test_linear_models_are_exact(feature_map, name):
     last, target, method = LINEAR[name]
     model = make_pipeline(MAPS[feature_map], last).fit(X, target)
-    found = explain(model, ROWS, BACKGROUND)
-    np.testing.assert_allclose(
-        found.values, interventional_values(getattr(model, method), ROWS, BACKGROUND), atol=SCALE * INVERTED
-    )
-    np.testing.assert_array_equal(found.prediction, getattr(model, method)(ROWS))
+    check_answers(model, getattr(model, method), ROWS, BACKGROUND, SCALE * INVERTED, contract=feature_map == "Nystroem")
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -82,14 +79,11 @@ def test_what_is_not_linear_is_refused_by_name(feature_map, name):
         Explainer(model, BACKGROUND)
 
 
-def test_an_instance_of_its_own_is_not_linear_either():
+def test_an_instance_of_its_own_is_not_linear_and_unfitted_models_are_said_to_be_that():
     model = make_pipeline(MAPS["Nystroem"], Ridge()).fit(X, Y)
     model[-1].predict = lambda rows: np.zeros(len(rows))
     with pytest.raises(UnsupportedStructureError, match="not linear"):
         Explainer(model, BACKGROUND)
-
-
-def test_unfitted_models_are_said_to_be_that():
     with pytest.raises(NotFittedError, match="Ridge"):
         Explainer(make_pipeline(MAPS["Nystroem"].fit(X), Ridge()), BACKGROUND)
 
@@ -97,9 +91,7 @@ def test_unfitted_models_are_said_to_be_that():
 def test_last_steps_of_stacks():
     members = [("a", Ridge()), ("b", KernelRidge(kernel="rbf"))]
     model = StackingRegressor(members, Mine()).fit(X, Y)
-    np.testing.assert_allclose(
-        explain(model, ROWS, BACKGROUND).values, interventional_values(model.predict, ROWS, BACKGROUND), atol=SCALE * INVERTED
-    )
+    check_answers(model, model.predict, ROWS, BACKGROUND, SCALE * INVERTED)
     model.final_estimator_.predict = lambda columns: columns[:, 0] ** 2
     for refused in (model, StackingRegressor(members, Squared()).fit(X, Y)):
         with pytest.raises(UnsupportedStructureError, match="where its last step is linear"):

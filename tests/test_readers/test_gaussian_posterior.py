@@ -49,18 +49,23 @@ def _parts(kernel):
 
 @pytest.mark.parametrize("normalize_y", [False, True])
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_sum_is_the_models_own_variance(kernel, normalize_y):
+def test_sum_is_the_models_own_variance(kernel, normalize_y, tmp_path):
     model = regressor(kernel, normalize_y=normalize_y)
     explanation = explain(model, ROWS, BACKGROUND, background_weights=WEIGHTS)
     covariance = latent_covariance(model, np.vstack([ROWS, BACKGROUND]))
-    for i in range(len(ROWS)):
-        direction = np.concatenate([np.eye(len(ROWS))[i], -WEIGHTS])
-        expected = direction @ covariance @ direction
-        assert explanation.covariance(i).sum() == pytest.approx(
-            expected, rel=conditioned(1e6), abs=roundings(5_000) * np.max(model._y_train_std) ** 2
-        )
+    direction = np.hstack([np.eye(4), np.tile(-WEIGHTS, (4, 1))])
+    expected = np.einsum("ia,ab,ib->i", direction, covariance, direction)
+    atol = roundings(5_000) * np.max(model._y_train_std) ** 2
+    np.testing.assert_allclose(explanation.covariances.sum(axis=(1, 2)), expected, rtol=conditioned(1e6), atol=atol)
     assert explanation.std.shape == (4, 3)
     assert np.all(explanation.std > 0)
+    residual = explanation.covariance_residual  # computed apart, not copied
+    assert 0 < np.abs(residual).max() < conditioned(1e6)
+    assert "own variance of f(x) - baseline to within" in explanation.facts()["covariance"]
+    explanation.save(tmp_path / "e.npz")
+    loaded = type(explanation).load(tmp_path / "e.npz")
+    for other in (explanation[1:3], loaded[1:3], pickle.loads(pickle.dumps(explanation))[1:3]):
+        np.testing.assert_array_equal(other.covariance_residual, residual[1:3])
 
 
 def test_single_values_by_linearity():
@@ -214,15 +219,6 @@ def test_offered_only_where_it_exists():
     assert explain(model, ROWS, BACKGROUND, value_function="interventional-independent").std is not None
 
 
-def test_automatic_skips_what_is_expensive(monkeypatch):
-    from exactshap.readers.kernel_machines import _gaussian_posterior
-
-    monkeypatch.setattr(_gaussian_posterior, "AUTOMATIC_OPERATIONS", 1.0)
-    model = regressor(KERNELS["ard"])
-    assert explain(model, ROWS, BACKGROUND).covariances is None
-    assert explain(model, ROWS, BACKGROUND, uncertainty=True).covariances is not None
-
-
 @pytest.mark.parametrize(
     ("kernel", "n_background", "automatic"),
     [
@@ -257,45 +253,26 @@ def test_a_covariance_that_does_not_add_up_is_refused(monkeypatch):
         explain(regressor(KERNELS["ard"]), ROWS, BACKGROUND)
 
 
-# -- the certificate -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("order", [1, 2])
+def test_deviations_of_several_outputs_and_of_scaled_targets(order, tmp_path):
+    def deviations(explanation):
+        return explanation.std if order == 1 else explanation.set_std
 
-
-def test_the_residual_is_a_field(tmp_path):
-    model = regressor(KERNELS["ard"], normalize_y=True)
-    explanation = explain(model, ROWS, BACKGROUND)
-    assert explanation.covariance_residual.shape == (4,)
-    variance = explanation.covariances.sum(axis=(1, 2)) + explanation.covariance_residual
-    covariance = latent_covariance(model, np.vstack([ROWS, BACKGROUND]))
-    direction = np.hstack([np.eye(4), np.full((4, 7), -1 / 7)])
-    expected = np.einsum("ia,ab,ib->i", direction, covariance, direction)
-    np.testing.assert_allclose(variance, expected, rtol=conditioned(1e6))
-    assert 0 < np.abs(explanation.covariance_residual).max() < conditioned(1e6)  # computed apart, not copied
-    assert "own variance of f(x) - baseline to within" in explanation.facts()["covariance"]
-    np.testing.assert_array_equal(explanation[1:3].covariance_residual, explanation.covariance_residual[1:3])
-    explanation.save(tmp_path / "e.npz")
-    loaded = type(explanation).load(tmp_path / "e.npz")
-    np.testing.assert_array_equal(loaded.covariance_residual, explanation.covariance_residual)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(explanation)).covariance_residual, loaded.covariance_residual)
-
-
-def test_the_residual_is_of_each_output_and_scales_with_the_target():
     two = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, np.stack([Y, 5 * Y], 1))
-    both = explain(two, ROWS, BACKGROUND)
-    assert both.covariance_residual.shape == (4, 2)
-    np.testing.assert_allclose(both.covariance_residual[:, 1], 25 * both.covariance_residual[:, 0], rtol=roundings(5_000))
-    np.testing.assert_array_equal(both.output(1).covariance_residual, both.covariance_residual[:, 1])
+    both = explain(two, ROWS, BACKGROUND, order=order)
+    np.testing.assert_allclose(deviations(both)[..., 1], 5 * deviations(both)[..., 0], rtol=conditioned(1e6))
+    np.testing.assert_array_equal(deviations(both.output(0)), deviations(both)[..., 0])
+    residual = both.covariance_residual
+    np.testing.assert_allclose(residual[:, 1], 25 * residual[:, 0], rtol=roundings(5_000))
+    np.testing.assert_array_equal(both.output(1).covariance_residual, residual[:, 1])
+    both.save(tmp_path / "e.npz")
+    np.testing.assert_array_equal(deviations(type(both).load(tmp_path / "e.npz")), deviations(both))
     inner = GaussianProcessRegressor(KERNELS["ard"], alpha=0.05, optimizer=None)
-    plain = explain(clone(inner).fit(X, (Y - Y.mean()) / Y.std()), ROWS, BACKGROUND)
-    scaled = explain(TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, Y), ROWS, BACKGROUND)
-    np.testing.assert_allclose(
-        scaled.covariance_residual, plain.covariance_residual * Y.std() ** 2, rtol=roundings(5_000), atol=1e-300
-    )
-
-
-def test_no_residual_where_the_values_do_not_add_up():
-    explanation = explain(regressor(KERNELS["ard"]), ROWS, BACKGROUND, index="banzhaf")
-    assert explanation.covariances is not None
-    assert explanation.covariance_residual is None
+    plain = explain(clone(inner).fit(X, (Y - Y.mean()) / Y.std()), ROWS, BACKGROUND, order=order)
+    scaled = explain(TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, Y), ROWS, BACKGROUND, order=order)
+    np.testing.assert_allclose(deviations(scaled), deviations(plain) * Y.std(), rtol=conditioned(1e6))
+    expected = plain.covariance_residual * Y.std() ** 2
+    np.testing.assert_allclose(scaled.covariance_residual, expected, rtol=roundings(5_000), atol=1e-300)
 
 
 # -- several outputs -------------------------------------------------------------------------------------------------------
@@ -346,19 +323,6 @@ def test_deviations_of_pairs_equal_enumeration(index):
     assert (explanation.covariance_residual is not None) == (index in ("shapley", "sii", "chaining"))
 
 
-def test_pairs_of_several_outputs_and_scaled_targets(tmp_path):
-    model = GaussianProcessRegressor(k.RBF(1.0), alpha=0.1, optimizer=None, normalize_y=True).fit(X, np.stack([Y, 5 * Y], 1))
-    both = explain(model, ROWS, BACKGROUND, order=2)
-    np.testing.assert_allclose(both.set_std[..., 1], 5 * both.set_std[..., 0], rtol=conditioned(1e6))
-    np.testing.assert_array_equal(both.output(0).set_std, both.set_std[..., 0])
-    both.save(tmp_path / "e.npz")
-    np.testing.assert_array_equal(type(both).load(tmp_path / "e.npz").set_std, both.set_std)
-    inner = GaussianProcessRegressor(KERNELS["ard"], alpha=0.05, optimizer=None)
-    plain = explain(clone(inner).fit(X, (Y - Y.mean()) / Y.std()), ROWS, BACKGROUND, order=2)
-    scaled = explain(TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, Y), ROWS, BACKGROUND, order=2)
-    np.testing.assert_allclose(scaled.set_std, plain.set_std * Y.std(), rtol=conditioned(1e6))
-
-
 def test_pairs_beyond_the_limit(monkeypatch):
     from exactshap.readers.kernel_machines import _gaussian_posterior
 
@@ -379,7 +343,7 @@ def test_pairs_beyond_the_limit(monkeypatch):
 # -- memory ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("order", "background", "components"), [(1, 60, 1), (1, 20, 2), (2, 20, 1)])
+@pytest.mark.parametrize(("order", "background", "components"), [(1, 20, 2), (2, 20, 1)])
 def test_memory_stays_under_the_forecast(order, background, components):
     points = np.random.default_rng(1).normal(size=(300, 8))
     kernel = k.RBF(4.0) if components == 1 else k.RBF(4.0) + k.ConstantKernel(0.5) * k.RBF(2.0)

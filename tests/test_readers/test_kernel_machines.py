@@ -29,7 +29,7 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer,
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
-from exactshap.errors import ExactnessError, InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
 from tolerances import assert_close, conditioned, roundings
@@ -87,11 +87,11 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "GPR, Matern that is RBF": lambda: (gp(Matern(2.0, nu=np.inf)), X),
     "GPR, Matern": lambda: (gp(2.0 * Matern(LENGTHS, nu=2.5) + WhiteKernel(0.1), normalize_y=True), X),
     # hundreds of Gaussians for each row
-    "GPR, two mixtures": lambda: (gp(RationalQuadratic(2.0, 0.7) * RBF(4.0) + Matern(3.0, nu=0.5), rows=20), X),
+    "GPR, two mixtures": lambda: (gp(RationalQuadratic(2.0, 0.7) * RBF(4.0) + Matern(3.0, nu=0.5), rows=8), X),
     "GPR, Matern of no short form, two targets": lambda: (gp(Matern(2.0, nu=3.3), Y), X),
-    "GPC, Matern": lambda: (GaussianProcessClassifier(Matern(2.0), optimizer=None).fit(X, y > 140), X),
+    "GPC, Matern": lambda: (GaussianProcessClassifier(Matern(2.0), optimizer=None).fit(X[:40], y[:40] > 140), X),
     "SVR, Matern": lambda: (SVR(kernel=Matern(2.0), C=10).fit(X.to_numpy(), y), X.to_numpy()),
-    "KernelRidge, rational quadratic": lambda: (KernelRidge(kernel=RationalQuadratic(2.0)).fit(X, y), X),
+    "KernelRidge, rational quadratic": lambda: (KernelRidge(kernel=RationalQuadratic(2.0)).fit(X[:40], y[:40]), X),
     "arrays, Matern": lambda: (KernelMachine(X, y.to_numpy() / 100, kernels.Matern(2.0) + kernels.RationalQuadratic(3.0)), X),
     "one column, Matern": lambda: (SVR(kernel=Matern(0.7, nu=0.5)).fit(ONE.to_numpy(), y), ONE.to_numpy()),
     "GPR, squared kernel": lambda: (gp((1.5 * RBF(2.0) + 0.5) ** 2), X),
@@ -115,7 +115,7 @@ OTHERS = {  # linear and polynomial factors have no canonical scale; cosines nei
     "SVR, linear": lambda: (SVR(kernel="linear").fit(X, y), X),
     "SVR, polynomial": lambda: (SVR(kernel="poly", degree=3, coef0=0.5).fit(X, y), X),
     "KernelRidge, polynomial": lambda: (KernelRidge(kernel="poly", gamma=0.3).fit(X, Y), X),
-    "GPR, Matern times dot product": lambda: (gp(DotProduct() * Matern(3.0, nu=2.5), rows=40), X),
+    "GPR, Matern times dot product": lambda: (gp(DotProduct() * Matern(3.0, nu=2.5), rows=12), X),
     "GPR, dot product": lambda: (gp(2.0 * RBF([1.0] * 5) + DotProduct() * RBF(2.0) + WhiteKernel(), Y, normalize_y=True), X),
     "KernelRidge, chi2": lambda: (KernelRidge(kernel="chi2", gamma=0.5).fit(POSITIVE, y), POSITIVE),
     "random Fourier features": lambda: (make_pipeline(StandardScaler(), RBFSampler(**FEW), Ridge()).fit(X, y), X),
@@ -139,7 +139,7 @@ def rows(data, *which):
 def test_kernel_machines(name):
     """Reference rows for all models, one reference row for every other one, none for those in between."""
     model, data = (NORMALISED | OTHERS)[name]()
-    check_reader(model, rows(data, 0, 3, 7), rows(data, *range(8, 15)))
+    check_reader(model, rows(data, 0, 3, 7), rows(data, *range(8, 12)))
     if name in OTHERS or list(NORMALISED).index(name) % 2:
         check_reader(model, rows(data, 0, 3), rows(data, 9), value_function="baseline")
     else:
@@ -342,18 +342,14 @@ def test_structures_without_an_exact_form_are_refused_with_a_route(build, text):
     assert any(route in str(caught.value) for route in routes)
 
 
-def test_far_rows_underflow_to_the_functional_baseline_and_still_add_up():
-    model = SVR(C=10, gamma=5.0).fit(X, y)
-    explanation = explain(model, X[:1] + 1e3)
-    assert np.isfinite(explanation.values).all()
-    assert explanation.certificate().passed
-
-
 def test_infinite_length_scales_give_exact_zeros():
     model = gp(RBF([1.0, 1e300, 1.0, 2.0, np.inf]))
     values = explain(model, X[:3]).values
     assert not values[:, [1, 4]].any()
     assert values[:, 0].all()
+    far = explain(SVR(C=10, gamma=5.0).fit(X, y), X[:1] + 1e3)  # factors underflow, and values still add up
+    assert np.isfinite(far.values).all()
+    assert far.certificate().passed
 
 
 @pytest.mark.peer
@@ -382,24 +378,6 @@ def test_shapiq_agrees_on_its_own_ground():
 def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):
     with pytest.raises(error, match=text):
         build()
-
-
-@pytest.mark.parametrize(
-    ("model", "labels"),
-    [
-        (SVC(decision_function_shape="ovo"), CLASSES),
-        (SVC(decision_function_shape="ovr"), CLASSES),
-        (GaussianProcessClassifier(optimizer=None), np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.4, 0.7]))),
-    ],
-    ids=["ovo", "ovr", "process"],
-)
-def test_a_refitted_classifier_is_seen(model, labels):
-    """What is asked for the certificate is the model as it is now, in the shape that is explained."""
-    explainer = Explainer(model.fit(X, labels), X[:7])
-    explainer(X[:3])
-    model.fit(X, np.roll(labels, 7))
-    with pytest.raises(ExactnessError):
-        explainer(X[:3])
 
 
 def test_the_additive_chi_squared_kernel_is_a_sum_of_functions_of_one_column():

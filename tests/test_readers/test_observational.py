@@ -54,13 +54,6 @@ def tolerance(eta):
     return ridge(eta, np.abs(ALPHA).sum())
 
 
-@pytest.mark.parametrize("eta", [1e-4, 1e-2, 1.0])
-def test_every_coalition_equals_the_direct_formula(eta):
-    values = game(machine(), eta=eta).value(MASKS)
-    for column, mask in enumerate(PROPER, start=1):
-        np.testing.assert_allclose(values[:, column], direct(ROWS, mask, eta), rtol=0, atol=tolerance(eta))
-
-
 def test_empty_and_full_are_exact_by_definition():
     model = machine()
     values = game(model, eta=10.0).value(MASKS)  # a ridge that would shrink both
@@ -132,9 +125,8 @@ def conditional_expectation(f, points, weights, x, mask):
     return weights[same] @ f(points[same]) / weights[same].sum()
 
 
-@pytest.mark.parametrize("eta", [1e-6, 1e-8])
-def test_converges_to_conditional_expectations_on_a_grid(eta):
-    points, weights = grid()
+def test_converges_to_conditional_expectations_on_a_grid():
+    eta, (points, weights) = 1e-8, grid()
     model = KernelMachine(X, ALPHA, RBF(1.2))
     values = game(model, points, points, background_weights=weights, eta=eta).value(PROPER)
     worst = max(
@@ -162,13 +154,6 @@ def test_leave_one_out_loss_equals_leaving_one_out():
 
 
 # -- Nystroem ----------------------------------------------------------------------------------------------------------
-
-
-def test_all_rows_as_landmarks_give_the_exact_embedding():
-    """Dropped directions have eigenvalues below 1e-10 of the largest: relative to the ridge 0.1 their share is 1e-9."""
-    exact = game(machine(), eta=0.1).value(PROPER)
-    found = game(machine(), eta=0.1, n_landmarks=30).value(PROPER)
-    np.testing.assert_allclose(found, exact, rtol=0, atol=conditioned(1e8) * np.abs(ALPHA).sum())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, StandardS
 from sklearn.svm import SVR
 
 from exactshap import explain
-from exactshap.errors import ExplanationWarning, InputError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.errors import InputError, UnsupportedModelError, UnsupportedStructureError
 from reader_checks import check_answers
 from tolerances import SINGLE_PRECISION_SUM
 
@@ -206,16 +206,6 @@ def test_a_method_that_no_prediction_goes_through_may_be_changed():
 
     model = Balanced(5, random_state=0).fit(X.to_numpy(), Y > 0)
     assert explain(model, X.to_numpy()[:3]).exact
-
-
-def test_a_method_that_predictions_go_through_may_not():
-    class Clipping(RandomForestClassifier):
-        def _validate_X_predict(self, rows):
-            return super()._validate_X_predict(np.clip(rows, -1, 1))
-
-    model = Clipping(5, random_state=0).fit(X.to_numpy(), Y > 0)
-    with pytest.warns(ExplanationWarning, match="has its own _validate_X_predict"):
-        assert not np.any(np.isnan(explain(model, X.to_numpy()[:3], X.to_numpy()[:9]).values))
 
 
 def test_messages_name_three_methods_at_most():

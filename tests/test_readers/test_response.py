@@ -28,7 +28,7 @@ X = pd.DataFrame(RNG.normal(size=(200, 4)), columns=list("abcd"))
 CLASSES = np.where(X.a + X.b * X.c + 0.3 * RNG.normal(size=200) > 0, "yes", "no")
 THREE = np.array(["u", "v", "w"])[np.digitize(X.a + X.b, [-0.5, 0.5])]
 COUNTS = RNG.poisson(np.exp(0.5 * X.a - 0.3 * X.b))
-ROWS, BACKGROUND = X[100:104], X[:25]
+ROWS, BACKGROUND = X[100:103], X[:15]
 FEW = {"max_rounds": 30, "outer_bags": 1, "n_jobs": 1}
 
 
@@ -113,9 +113,9 @@ def test_every_index_order_and_background(index, order, one_row):
 
 
 def test_weights_of_the_background_count():
-    model, weights = LogisticRegression().fit(X, CLASSES), np.arange(1.0, 26.0)
+    model, weights = LogisticRegression().fit(X, CLASSES), np.arange(1.0, 16.0)
     explanation = explain(model, ROWS, BACKGROUND, output="probability", background_weights=weights)
-    repeated = BACKGROUND.loc[np.repeat(BACKGROUND.index, np.arange(1, 26))].reset_index(drop=True)
+    repeated = BACKGROUND.loc[np.repeat(BACKGROUND.index, np.arange(1, 16))].reset_index(drop=True)
     np.testing.assert_allclose(explanation.values, explain(model, ROWS, repeated, output="probability").values, atol=RESPONSE)
 
 

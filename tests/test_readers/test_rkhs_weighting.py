@@ -24,7 +24,7 @@ from tolerances import RESPONSE, assert_close, conditioned, roundings
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
 Y = np.maximum(X[:, 0] + X[:, 1], 0.0) - np.abs(X[:, 2])
-MANY, FEW = X[10:], X[10:20]  # with many background rows functions are interpolated, with few they are called
+MANY, FEW = X[10:110], X[10:20]  # with many background rows functions are interpolated, with few they are called
 SETTINGS = [
     {"subsets": [1, 2, 3]},
     {"subsets": 3, "base": "sign"},

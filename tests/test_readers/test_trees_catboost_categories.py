@@ -103,14 +103,14 @@ def test_the_models_use_what_they_are_here_for():
 
 @pytest.mark.parametrize("name", SIMPLE)
 def test_games_and_values(name):
-    check_reader(MODELS[name], UNKNOWN[:5], FRAME[20:30])
+    check_reader(MODELS[name], UNKNOWN[:3], FRAME[20:24])
     check_reader(MODELS[name], FRAME[:5], n_masks=2)
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_games_and_values_of_groups(name):
     groups = closed_groups(MODELS[name])
-    check_reader(MODELS[name], UNKNOWN[:4], FRAME[20:28], groups=groups)
+    check_reader(MODELS[name], UNKNOWN[:3], FRAME[20:24], groups=groups)
     check_reader(MODELS[name], FRAME[:4], n_masks=2, groups=groups)
 
 
