@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
 from exactshap.explainer import Explainer
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
@@ -211,7 +211,11 @@ def test_single_class_models_are_refused():
         Explainer(one, Z)
 
 
-def test_the_model_is_not_changed(regressor):
-    before = pickle.dumps(regressor)
-    Explainer(regressor)(X)
-    assert pickle.dumps(regressor) == before
+def test_the_model_is_not_changed_and_a_score_that_is_edited_in_place_is_seen(regressor):
+    model = pickle.loads(pickle.dumps(regressor))
+    before, explainer = pickle.dumps(model), Explainer(model)
+    explainer(X)
+    assert pickle.dumps(model) == before
+    model.term_scores_[0][...] += 0.01
+    with pytest.raises(ExactnessError, match="has changed since it was read"):
+        explainer(X)

@@ -306,8 +306,10 @@ BAD = [
     ({"background": None}, InputError, r"needs reference rows\. Got background=None"),
     ({"deterministic": "maybe"}, UnknownNameError, r"Unknown deterministic='maybe'"),
     ({"random_state": np.random.default_rng(0)}, InputError, r"'random_state' parameter must be None or an int >= 0 here"),
-    ({"rows_together": 0}, InputError, r"'rows_together' parameter must be None or an int >= 1\. Got 0"),
-    ({"batch_size": 0}, InputError, r"'batch_size' parameter must be None or an int >= 1\. Got 0"),
+    *(
+        ({name: 0}, InputError, f"'{name}' parameter must be None or an int >= 1. Got 0")
+        for name in ("rows_together", "batch_size")
+    ),
     ({"output": 3}, InputError, r"has 1 output\. Got output=3"),
     ({"budget": 1}, BudgetError, r"budget of one call is too small"),
     ({"method": "magic"}, InputError, r"Unknown `method`\. Got 'magic'"),

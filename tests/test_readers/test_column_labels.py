@@ -36,10 +36,8 @@ LABELS = {
 }
 
 
-def booster(library, name):
-    return lambda: getattr(pytest.importorskip(library), name)(
-        n_estimators=5, **({} if library == "xgboost" else {"verbose": -1})
-    )
+def booster(library, name, **settings):
+    return lambda: getattr(pytest.importorskip(library), name)(n_estimators=5, **settings)
 
 
 MODELS = {
@@ -49,7 +47,7 @@ MODELS = {
     "linear": Ridge,
     "scaler": lambda: make_pipeline(StandardScaler(), SVR()),
     "XGBoost": booster("xgboost", "XGBRegressor"),
-    "LightGBM": booster("lightgbm", "LGBMRegressor"),
+    "LightGBM": booster("lightgbm", "LGBMRegressor", verbose=-1),
     "function": None,
 }
 
@@ -58,13 +56,13 @@ def frame(labels, array=ARRAY):
     return pd.DataFrame(array, columns=LABELS[labels][0])
 
 
-PAIRS = [(name, list(LABELS)[(k + shift) % 4]) for k, name in enumerate(MODELS) for shift in (0, 1)]
+# LightGBM itself refuses tuples and dates
+PAIRS = [(name, labels) for k, name in enumerate(MODELS) for labels in (list(LABELS) * 2)[k % 4 : k % 4 + 2]]
+PAIRS = [pair for pair in PAIRS if pair[0] != "LightGBM" or pair[1] in ("numbers", "floats")]
 
 
 @pytest.mark.parametrize(("name", "labels"), PAIRS)
 def test_values_are_those_of_the_array(name, labels):
-    if name == "LightGBM" and labels in ("tuples", "dates"):
-        pytest.skip("LightGBM itself refuses such names")
     X, make = frame(labels), MODELS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -81,10 +79,9 @@ def test_values_are_those_of_the_array(name, labels):
     assert found.data is not None
 
 
-@pytest.mark.parametrize("labels", ["tuples"])
-def test_results_groups_and_files_speak_of_them_as_text(labels, tmp_path):
+def test_results_groups_and_files_speak_of_them_as_text(tmp_path):
     pytest.importorskip("shap")
-    X, names = frame(labels), LABELS[labels][1]
+    X, names = frame("tuples"), LABELS["tuples"][1]
     model = SVR().fit(X, Y)
     found = explain(model, X[:5], X[20:30], groups={"pair": list(names[:2])})
     assert found.feature_names == ("pair", *names[2:])

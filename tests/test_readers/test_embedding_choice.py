@@ -11,6 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as k
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from exactshap import Explainer, explain
 from exactshap._runtime import threads as _coalition_threads
@@ -225,7 +226,8 @@ def test_the_estimate_follows_rows_targets_and_files(tmp_path):
 
 @pytest.mark.parametrize("settings", [{}, {"n_landmarks": 30}], ids=["exact", "landmarks"])
 def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
-    from threadpoolctl import threadpool_info, threadpool_limits
+    def blas():
+        return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
 
     seen = set()
     monkeypatch.setattr(_coalition_threads, "THREADED_VALUES", 1.0)
@@ -236,8 +238,7 @@ def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
         inner = function(values)
 
         def value(mask):
-            blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-            seen.add((threading.get_ident(), max(blas)))
+            seen.add((threading.get_ident(), blas()))
             return inner(mask)
 
         return value
@@ -249,10 +250,9 @@ def test_n_jobs_governs_and_the_bits_are_the_same(settings, monkeypatch):
             seen.clear()
             explainer.n_jobs = n_jobs
             found.append(explainer(X).values)
-            assert {blas for _, blas in seen} == {1}
+            assert {number for _, number in seen} == {1}
             threads.append(len({thread for thread, _ in seen}))
-        blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    assert max(blas) == 2  # restored
+        assert blas() == 2  # restored
     assert threads[0] == threads[1] == 1
     assert 1 <= threads[2] <= 3  # two workers, and the thread that compares halves outside them
     for values in found[1:]:

@@ -139,11 +139,12 @@ def rows(data, *which):
 def test_kernel_machines(name):
     """Reference rows for all models, one reference row for every other one, none for those in between."""
     model, data = (NORMALISED | OTHERS)[name]()
-    check_reader(model, rows(data, 0, 3, 7), rows(data, *range(8, 12)))
+    slow = {"n_masks": 2, "indices": ("shapley",)} if "two mixtures" in name or "dot product" in name else {}
+    check_reader(model, rows(data, 0, 3), rows(data, *range(8, 12)), **slow)
     if name in OTHERS or list(NORMALISED).index(name) % 2:
-        check_reader(model, rows(data, 0, 3), rows(data, 9), value_function="baseline")
+        check_reader(model, rows(data, 0, 3), rows(data, 9), n_masks=2, indices=("shapley",), value_function="baseline")
     else:
-        check_reader(model, rows(data, 0, 3))
+        check_reader(model, rows(data, 0, 3), n_masks=2, indices=("shapley",))
 
 
 @pytest.mark.parametrize("name", ["SVR, linear", "SVR, polynomial", "GPR, dot product", "own factors"])
@@ -184,10 +185,8 @@ def test_kernel_parameters_that_scikit_learn_ignores_are_ignored():
     ("changes", "text"),
     [
         ({"X_train": X["bmi"].to_numpy()}, "Expected 2D array for `X_train`"),
-        ({"X_train": X.to_numpy().astype(str)}, "In `X_train`, the array holds text"),
         ({"dual_coef": 1.0}, "`dual_coef` must have one entry for each row"),
         ({"dual_coef": np.ones((120, 1, 1))}, "`dual_coef` must have one entry for each row"),
-        ({"dual_coef": np.ones(120) * 1j}, "Complex data not supported"),
         ({"intercept": [1.0, 2.0]}, "`intercept` must be one number or one per output"),
         ({"intercept": np.nan}, "must be finite"),
         ({"predict": 3}, "`predict` must be callable"),

@@ -1,7 +1,5 @@
 """Steps that answer a sparse matrix: what it leaves out is missing to XGBoost and zero to others, and the pipeline itself is asked."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +16,7 @@ from sklearn.preprocessing import KBinsDiscretizer, MaxAbsScaler, OneHotEncoder,
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExactnessError, InputTypeError
+from exactshap.errors import InputTypeError
 from oracles import shapley_of
 from reader_checks import check_answers
 from tolerances import SINGLE_PRECISION_SUM as SINGLE
@@ -149,31 +147,3 @@ def test_functions_are_called_with_dense_rows():
     rows = matrix(3)
     with pytest.raises(InputTypeError, match="Functions are called with dense rows"):
         explain(lambda block: block[:, 0], rows[:3], rows[:9])
-
-
-FRONTED = {
-    "pipeline": lambda step: make_pipeline(step, Ridge()),
-    "search": lambda step: GridSearchCV(make_pipeline(step, Ridge()), {"ridge__alpha": [1.0]}, cv=2),
-    "target": lambda step: TransformedTargetRegressor(make_pipeline(step, Ridge()), transformer=StandardScaler()),
-    "vote": lambda step: VotingRegressor([("a", make_pipeline(step, Ridge()))]),
-    "stack": lambda step: StackingRegressor([("a", make_pipeline(step, Ridge()))], cv=2),
-    "several targets": lambda step: MultiOutputRegressor(make_pipeline(step, Ridge())),
-}
-
-
-@pytest.mark.parametrize("name", FRONTED)
-def test_a_step_that_answers_differently_each_time_is_noticed(name, monkeypatch):
-    """What is explained must be what predicts: the certificate asks the object that was passed."""
-    X = RNG.normal(size=(80, 3))
-    y = X[:, 0] * 3.0
-    model = FRONTED[name](StandardScaler()).fit(X, y[:, None] if name == "several targets" else y)
-    explainer = Explainer(model, X[:20])
-    calls = itertools.count()
-    transform = StandardScaler.transform
-
-    def two_faced(self, rows, copy=None):
-        return transform(self, rows, copy) + (next(calls) % 2)
-
-    monkeypatch.setattr(StandardScaler, "transform", two_faced)
-    with pytest.raises(ExactnessError):
-        explainer(X[:9])
