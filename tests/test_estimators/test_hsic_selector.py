@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap import HSICSelector, decompose_hsic
 from tolerances import conditioned, roundings
 
+X, y = load_wine(return_X_y=True)
+
 
 @parametrize_with_checks([HSICSelector()])
 def test_scikit_learns_checks(estimator, check):
@@ -18,7 +20,6 @@ def test_scikit_learns_checks(estimator, check):
 
 
 def test_shares_are_those_of_the_decomposition():
-    X, y = load_wine(return_X_y=True)
     selector = HSICSelector(4, bandwidth="median").fit(X, y)
     shares = decompose_hsic(X, y, kernel_y="categorical").values
     assert np.array_equal(selector.shares_, shares)
@@ -28,14 +29,12 @@ def test_shares_are_those_of_the_decomposition():
 
 
 def test_a_product_of_two_columns_is_found():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 8))
-    selector = HSICSelector(2).fit(X, X[:, 3] * X[:, 5])
+    rows = np.random.default_rng(0).normal(size=(400, 8))
+    selector = HSICSelector(2).fit(rows, rows[:, 3] * rows[:, 5])
     assert selector.get_support(indices=True).tolist() == [3, 5]
 
 
 def test_units_do_not_matter():
-    X, y = load_wine(return_X_y=True)
     one, other = HSICSelector().fit(X, y), HSICSelector().fit(X * 1000.0 ** np.arange(-6, 7), y)
     np.testing.assert_allclose(
         one.shares_, other.shares_, rtol=conditioned(1e6), atol=roundings(500)
@@ -44,33 +43,28 @@ def test_units_do_not_matter():
 
 @pytest.mark.parametrize(("wanted", "kept"), [(None, 6), (5, 5), (0.2, 2), (1.0, 13), (0.001, 1)])
 def test_how_many_columns_stay(wanted, kept):
-    X, y = load_wine(return_X_y=True)
     assert HSICSelector(wanted).fit(X, y).get_support().sum() == kept
 
 
 @pytest.mark.parametrize("wanted", [0, 14, 0.0, 1.5, -1, "all", True])
 def test_impossible_numbers_of_columns_are_refused(wanted):
-    X, y = load_wine(return_X_y=True)
     with pytest.raises(ValueError, match=r"must be an int in 1\.\.13, a float in \(0, 1\] or None"):
         HSICSelector(wanted).fit(X, y)
 
 
 def test_text_classes_and_numbers_give_the_same_shares():
-    X, y = load_wine(return_X_y=True)
     names = np.array(["red", "white", "rose"])[y]
     assert np.array_equal(HSICSelector().fit(X, y).shares_, HSICSelector().fit(X, names).shares_)
 
 
 def test_it_selects_within_a_pipeline():
-    X, y = load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), HSICSelector(0.2), KNeighborsClassifier())
-    assert cross_val_score(model, X, y, cv=3).mean() > 0.9
+    assert cross_val_score(model, *load_breast_cancer(return_X_y=True), cv=3).mean() > 0.9
     assert issubclass(HSICSelector, SelectorMixin)
 
 
 def test_feature_names_come_out():
     pandas = pytest.importorskip("pandas")
-    X, y = load_wine(return_X_y=True)
     frame = pandas.DataFrame(X, columns=[f"c{j}" for j in range(13)])
     selector = HSICSelector(2, n_permutations=9).fit(frame, y)
     top = sorted(np.argsort(-selector.shares_)[:2])

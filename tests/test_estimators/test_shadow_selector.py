@@ -49,11 +49,11 @@ def test_classes_of_several_kinds_and_seeds():
     X, y = signal(100)
     labels = np.digitize(y, [-1.0, 1.0])
     model = RandomForestClassifier(10, max_leaf_nodes=8)
-    one, other = (ShadowSelector(model, n_trials=9, level=0.1, random_state=3).fit(X, labels) for _ in range(2))
+    one, other = (ShadowSelector(model, n_trials=3, level=0.3, random_state=3).fit(X, labels) for _ in range(2))
     assert np.array_equal(one.importances_, other.importances_)
     assert one.support_[1]
     for chosen in (model, None):  # None: a forest that suits the target
-        words = ShadowSelector(chosen, n_trials=9, level=0.1, random_state=3).fit(X, np.array(["low", "mid", "high"])[labels])
+        words = ShadowSelector(chosen, n_trials=3, level=0.3, random_state=3).fit(X, np.array(["low", "mid", "high"])[labels])
         assert words.support_[1]
 
 

@@ -149,18 +149,10 @@ def test_singular_kernels_are_solved(alpha):
     np.testing.assert_allclose(constant.predict(np.ones((1, 2))), 15.0 / 6.5, rtol=roundings(5_000))
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "laplacian",
-        "linear",
-        "poly",
-        k.ConstantKernel(2.0) * k.RBF([1.0, 2.0, 3.0, 4.0]),
-        RBF(1.0) + Linear(),
-        2.0 * Laplacian(2.0),
-    ],
-    ids=lambda kernel: kernel if isinstance(kernel, str) else type(kernel).__name__,
-)
+ARD = k.ConstantKernel(2.0) * k.RBF([1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "linear", "poly", ARD, RBF(1.0) + Linear(), 2.0 * Laplacian(2.0)], ids=str)
 @pytest.mark.parametrize("value_function", ["interventional", "observational"])
 def test_kernels(kernel, value_function):
     model = ShapleyKernelRidge(kernel, alpha=0.5, shapley_penalty=2.0, features=[1], value_function=value_function).fit(X, Y)
@@ -193,9 +185,11 @@ def test_path_equals_single_fits_and_shrinks():
         np.testing.assert_allclose(fitted.dual_coef_, dual, rtol=0, atol=roundings(5_000) * np.abs(dual).max())
 
 
-def test_grid_search():
+def test_grid_search_and_automatic_eta():
     search = GridSearchCV(ShapleyKernelRidge(features=3), {"shapley_penalty": [0.0, 1e6], "alpha": [0.1]}, cv=3).fit(X, Y)
     assert search.best_params_["shapley_penalty"] == 0.0  # the penalised feature matters most
+    model = ShapleyKernelRidge(features=0, value_function="observational", eta="auto").fit(X, Y)
+    assert np.isfinite(model.mean_squared_values_)
 
 
 def test_features_by_name():
@@ -229,19 +223,10 @@ def test_sampled_functionals_report_an_error_that_is_right():
     assert fitted.functional_error_ == pytest.approx(error, rel=conditioned(1e6))
 
 
-def test_automatic_eta():
-    model = ShapleyKernelRidge(features=0, value_function="observational", eta="auto").fit(X, Y)
-    assert np.isfinite(model.mean_squared_values_)
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "text"),
     [
-        (
-            {"shapley_penalty": -1.0},
-            ValueError,
-            "'shapley_penalty' parameter of ShapleyKernelRidge must be a float >= 0",
-        ),
+        ({"shapley_penalty": -1.0}, ValueError, "'shapley_penalty' parameter of ShapleyKernelRidge must be a float >= 0"),
         ({"alpha": -1.0}, ValueError, "'alpha' parameter of ShapleyKernelRidge"),
         ({"gamma": 0.0}, ValueError, "'gamma' parameter of ShapleyKernelRidge"),
         ({"value_function": "functional"}, ValueError, "'value_function' parameter of ShapleyKernelRidge must be one of"),
@@ -252,11 +237,7 @@ def test_automatic_eta():
         ({"eta": True, "value_function": "observational"}, InputError, "'eta' parameter"),
         ({"features": 7}, InputError, r"column names or numbers in \[0, 4\).*Got 7"),
         ({"features": "a"}, UnknownNameError, "unknown column 'a'.*X had no column names"),
-        (
-            {"value_function": "observational", "eta": 0},
-            InputError,
-            "'eta' parameter of ShapleyKernelRidge must be a float > 0",
-        ),
+        ({"value_function": "observational", "eta": 0}, InputError, "'eta' parameter of .* must be a float > 0"),
         ({"kernel": "sigmoid"}, UnsupportedStructureError, "'sigmoid' is not a product over features"),
     ],
 )

@@ -188,16 +188,11 @@ def test_a_sum_of_finite_terms_that_overflows_is_left_to_the_certificate():
     assert np.isinf(part.full).all()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"players": np.array([0, 1, 3])},
-        {"players": np.array([0, -1, 2])},
-        {"players": np.array([0, 1])},
-        {"coefficients": np.ones((2, 1))},
-        {"coefficients": np.ones((3, 2))},
-    ],
-)
+UNFIT = [{"players": np.array(one)} for one in ([0, 1, 3], [0, -1, 2], [0, 1])]
+UNFIT += [{"coefficients": np.ones(shape)} for shape in ((2, 1), (3, 2))]
+
+
+@pytest.mark.parametrize("change", UNFIT)
 def test_arrays_of_a_linear_model_that_do_not_belong_together_are_refused(change):
     linear = Linear(np.ones((3, 1)), np.ones((3, 1)), np.arange(3))._replace(**change)
     with pytest.raises(InputTypeError, match="do not belong together"):

@@ -98,38 +98,23 @@ def test_numbers_on_cuts_next_to_them_and_beyond_are_found(name):
     np.testing.assert_array_equal(out[:, 0], np.where(np.isnan(x), 0, 1 + np.searchsorted(cuts, x, side="right")))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"cut_start": np.array([0, 4, 3, 5])},
-        {"cut_start": np.array([0, 4, 4, 6])},
-        {"column": np.array([0, 3, 0])},
-        {"column": np.array([0, -1, 0])},
-        {"way": np.array([0, 1, 3, 1])},
-        {"way": np.array([0, 1, -1, 1])},
-        {"way_start": np.array([0, 1, 2, 5])},
-        {"way_start": np.empty(0, np.int64)},
-        {"stride": np.array([1, 1, 3])},
-    ],
-)
+UNFIT = {"cut_start": ([0, 4, 3, 5], [0, 4, 4, 6]), "column": ([0, 3, 0], [0, -1, 0]), "way": ([0, 1, 3, 1], [0, 1, -1, 1])}
+UNFIT |= {"way_start": ([0, 1, 2, 5], []), "stride": ([1, 1, 3],)}
+
+
+@pytest.mark.parametrize("change", [{name: np.array(one, int)} for name, wrong in UNFIT.items() for one in wrong])
 def test_bins_that_lead_outside_are_refused(change):
     with pytest.raises(InputTypeError, match="do not belong together"):
         terms.fill_cells(np.zeros((2, 3)), bins(**change), np.empty((2, 3), np.int64))
 
 
-@pytest.mark.parametrize(
-    ("cell", "change"),
-    [
-        (-1, {}),
-        (0, {"shape": np.array([[0, 5], [4, 1]])}),
-        (0, {"shape": np.array([[3, 16], [4, 1]])}),
-        (0, {"strides": np.full((2, 4, 3), 30)}),
-        (0, {"strides": np.full((2, 4, 3), -1)}),
-        (0, {"strides": np.full((2, 4, 3), 2**62)}),
-        (0, {"term": np.array([0, 2])}),
-        (0, {"term": np.array([-1, 1])}),
-    ],
-)
+OUTSIDE = [{"shape": np.array([one, [4, 1]])} for one in ([0, 5], [3, 16])] + [
+    {"term": np.array(one)} for one in ([0, 2], [-1, 1])
+]
+OUTSIDE += [{"strides": np.full((2, 4, 3), one)} for one in (30, -1, 2**62)]
+
+
+@pytest.mark.parametrize(("cell", "change"), [(-1, {}), *((0, change) for change in OUTSIDE)])
 def test_lookups_that_lead_outside_are_refused(cell, change):
     cells, wrong, out = lookups(np.array([[cell, 0]]), **change)
     with pytest.raises(InputTypeError, match="do not belong together"):

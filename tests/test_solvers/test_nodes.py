@@ -15,17 +15,8 @@ from exactshap.solvers.core import RELATIVE_TRUNCATION, _nodes, bound, coarse_bo
 from oracles import product_polynomial
 from tolerances import EPS, exact, roundings
 
-ORDERS = [
-    ("shapley", 2),
-    ("k-sii", 2),
-    ("k-sii", 3),
-    ("stii", 2),
-    ("fsii", 2),
-    ("fsii", 3),
-    ("chaining", 2),
-    ("sii", 3),
-    (semivalues.beta(4, 1), 2),
-]
+ORDERS = [("shapley", 2), *((name, 2) for name in ("k-sii", "stii", "fsii", "chaining")), (semivalues.beta(4, 1), 2)]
+ORDERS += [("k-sii", 3), ("fsii", 3), ("sii", 3)]
 
 
 @pytest.fixture
@@ -134,13 +125,9 @@ def test_interactions_of_many_players_take_few_nodes():
 @pytest.mark.parametrize(
     "measure",
     [
-        Beta(),
-        EndSlopes(),
-        Beta(2, 1),
-        semivalues.find("k-sii").of_size(1, 3),
-        semivalues.find("k-sii").of_size(2, 3),
-        semivalues.find("fsii").of_size(1, 2),
-        semivalues.find("fsii").of_size(2, 4),
+        *(Beta(), EndSlopes(), Beta(2, 1)),
+        *(semivalues.find("k-sii").of_size(*size) for size in ((1, 3), (2, 3))),
+        *(semivalues.find("fsii").of_size(*size) for size in ((1, 2), (2, 4))),
     ],
     ids=str,
 )

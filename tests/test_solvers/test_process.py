@@ -192,15 +192,8 @@ def test_searches_go_from_few_rows_to_all():
     assert _sizes(120) == [120]
 
 
-CASES = [
-    ("shapley", 1, 1),
-    ("banzhaf", 1, 1),
-    ("sii", 2, 2),
-    ("stii", 2, 2),
-    ("moebius", 2, 1),
-    ("fsii", 2, 1),
-    ("leave-one-out", 1, 1),
-]
+CASES = [*((index, 1, 1) for index in ("shapley", "banzhaf", "leave-one-out"))]
+CASES += [("sii", 2, 2), ("stii", 2, 2), ("moebius", 2, 1), ("fsii", 2, 1)]
 
 
 @pytest.mark.parametrize(("index", "order", "size"), CASES)
@@ -400,7 +393,7 @@ def test_players_whom_rows_could_overlook_have_errors():
 def test_errors_of_interactions_hold_where_most_players_hardly_count():
     """Steps that half of the players move little or not at all: errors of those whom the calls show nothing of were 1,000 times too small."""
     scores = []
-    for seed in range(24):  # 0.92 of the values are covered, and single ones missed by 22 errors, with two designs
+    for seed in range(12):  # 0.92 of the values are covered, and single ones missed by 22 errors, with two designs
         rng = np.random.default_rng(seed)
         weights = np.append([2.0, 1.5, 1.0], np.abs(rng.normal(0.0, 0.3, 13)) * (rng.random(13) < 0.5))
         game = OracleGame(lambda masks, w=weights: 1.0 * (masks @ w > 2.2), 16)

@@ -31,29 +31,14 @@ def test_cells_that_lead_outside_are_refused(arguments):
         terms.fill_fold(np.zeros((60, 1)), *map(np.array, arguments), np.zeros((1, 1)))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"members": [[0, 2]]},
-        {"members": [[1, 1]]},
-        {"members": [[1, 0]]},
-        {"members": [[-1, 1]]},
-        {"members": [[0, 70]]},
-        {"sizes": [0]},
-        {"sizes": [3]},
-        {"positions": [[2]]},
-        {"positions": [[-1]]},
-        {"tables": np.zeros((1, 1, 3, 1))},
-    ],
-)
+OUTSIDE = [{"members": [pair]} for pair in ([0, 2], [1, 1], [1, 0], [-1, 1], [0, 70])]
+OUTSIDE += [{"sizes": [size]} for size in (0, 3)] + [{"positions": [[place]]} for place in (2, -1)]
+
+
+@pytest.mark.parametrize("change", [*OUTSIDE, {"tables": np.zeros((1, 1, 3, 1))}])
 def test_sets_that_lead_outside_are_refused(change):
-    given = {
-        "tables": np.zeros((1, 1, 4, 1)),
-        "members": [[0, 1]],
-        "sizes": [2],
-        "positions": [[1]],
-        "weights": np.ones((3, 4)),
-    }
+    sets = {"members": [[0, 1]], "sizes": [2], "positions": [[1]]}
+    given = {"tables": np.zeros((1, 1, 4, 1)), **sets, "weights": np.ones((3, 4))}
     wrong = {name: np.array(value) for name, value in {**given, **change}.items()}
     right = {name: np.array(value) for name, value in given.items()}
     out = [np.zeros((1, 2, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)]

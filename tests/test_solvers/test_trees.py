@@ -11,6 +11,7 @@ from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _solve as _trees
+from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._layout import TableForecast
 from exactshap.solvers.trees._leaf_engine import LeafEngine
@@ -133,23 +134,17 @@ def test_what_boosted_classes_cost_grows_with_their_trees():
     assert 3 <= many.deep.work(1) / few.deep.work(1) <= 5
 
 
-def test_single_leaves_only():
+@pytest.mark.parametrize("n_trees", [0, 2])
+@pytest.mark.parametrize(("background", "order"), [(None, 2), (np.zeros((1, 2)), 1)], ids=["covers", "background"])
+def test_no_trees_and_single_leaves(n_trees, background, order):
     leaf = RawTree(feature=[-1], threshold=[0.0], left=[-1], right=[-1], value=[2.5], cover=[1.0])
-    trees = build([leaf, leaf], n_features=2, constant=[1.0], less_equal=True, single_precision=False)
-    for background in (None, np.zeros((1, 2))):
-        prepared = prepare_trees(trees, ((0,), (1,)), background)
-        for engine in (prepared, dataclasses.replace(prepared, tables=None)):
-            solution = solve_trees(engine, np.zeros((3, 2)), SHAPLEY, 2 if background is None else 1)
-            assert np.array_equal(solution.values, np.zeros_like(solution.values))
-            assert np.array_equal(solution.full, [6.0] * 3)
-            assert np.array_equal(solution.empty, [6.0] * 3)
-
-
-def test_no_trees():
-    trees = build([], n_features=2, constant=[1.0], less_equal=True, single_precision=False)
-    solution = solve_trees(prepare_trees(trees, ((0,), (1,))), np.zeros((3, 2)), SHAPLEY, 1)
-    assert np.array_equal(solution.values, np.zeros((3, 2)))
-    assert np.array_equal(solution.full, np.ones(3))
+    trees = build([leaf] * n_trees, n_features=2, constant=[1.0], less_equal=True, single_precision=False)
+    prepared = prepare_trees(trees, ((0,), (1,)), background)
+    for engine in (prepared, dataclasses.replace(prepared, tables=None)):
+        solution = solve_trees(engine, np.zeros((3, 2)), SHAPLEY, order)
+        assert np.array_equal(solution.values, np.zeros_like(solution.values))
+        assert np.array_equal(solution.full, [1.0 + 2.5 * n_trees] * 3)
+        assert np.array_equal(solution.empty, solution.full)
 
 
 MANY_ROWS = random_rows(7, 1500, 12)
@@ -202,8 +197,6 @@ def test_threads_share_prepared_trees():
 
 
 def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
-    from exactshap.solvers.trees import _table_engine as _tree_tables
-
     prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
     kept = solve_trees(prepared, MANY_ROWS[:50], SHAPLEY, 2)
     monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**16)
@@ -236,8 +229,6 @@ def test_trees_are_chosen_within_the_limit():
 
 
 def test_background_in_blocks_gives_the_same_bits(monkeypatch):
-    from exactshap.solvers.trees import _table_engine as _tree_tables
-
     players = [(j,) for j in range(12)]
     weights = np.random.default_rng(0).random(300)
     whole = prepare(many_trees(), players, MANY_ROWS[:300], weights)
