@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, explain
+from exactshap.errors import UnsupportedStructureError
 from tolerances import assert_close, conditioned
 
 gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
@@ -17,9 +18,11 @@ Y = np.sin(X[:, 0]) * X[:, 1] + X[:, 2]
 
 
 class Model(gpytorch.models.ExactGP):
-    def __init__(self, kernel):
-        super().__init__(torch.tensor(X), torch.tensor(Y), gpytorch.likelihoods.GaussianLikelihood())
+    def __init__(self, kernel, dtype=torch.float64):
+        inputs, targets = (torch.tensor(array, dtype=dtype) for array in (X, Y))
+        super().__init__(inputs, targets, gpytorch.likelihoods.GaussianLikelihood())
         self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), kernel
+        self.to(dtype)
 
     def forward(self, inputs):
         return gpytorch.distributions.MultivariateNormal(self.mean_module(inputs), self.covar_module(inputs))
@@ -94,3 +97,20 @@ def test_float32_models():
     model = Model(gpytorch.kernels.MaternKernel()).float()
     model.set_train_data(torch.tensor(X).float(), torch.tensor(Y).float(), strict=False)
     assert explain(model, X[10:13], X[:7]).certificate().passed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rbf_kernels_of_both_precisions(dtype):
+    rbf = gpytorch.kernels.RBFKernel
+    for kernel in (
+        gpytorch.kernels.ScaleKernel(rbf(ard_num_dims=3)),
+        rbf() + gpytorch.kernels.ScaleKernel(rbf(active_dims=[0, 2])),
+    ):
+        model = Model(kernel, dtype)
+        for background in (None, X[8:14]):
+            assert explain(model, X[:4], background).certificate().passed
+
+
+def test_a_kernel_of_no_known_form_is_refused():
+    with pytest.raises(UnsupportedStructureError, match="CosineKernel is not a product over features that can be read"):
+        Explainer(Model(gpytorch.kernels.CosineKernel()).double())

@@ -38,7 +38,7 @@ _OWN_TYPES = {
         "Stump",
         "UniformStump",
     ),
-    "exactshap.estimators.rkhs_weighting._regressor": ("WeightingTerm",),
+    "exactshap.estimators.rkhs_weighting._problem": ("WeightingTerm",),
     "exactshap.estimators.rkhs_weighting._subsets": ("Full", "GivenSubsets", "UniformSubsets"),
     "exactshap.results.decomposition": ("PairwiseDecomposition",),
     "exactshap.kernels": ("RBF", "Cauchy", "Chi2", "Component", "Constant", "Laplacian", "Linear", "Polynomial", "White"),
