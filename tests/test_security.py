@@ -167,7 +167,7 @@ def test_fitted_estimators_of_ours_load_without_trust(tmp_path):
     for name in filter(lambda name: _is_estimator(getattr(estimators, name)), estimators.__all__):
         target = (y > 1).astype(int) if name.endswith("Classifier") else y
         model = getattr(estimators, name)()
-        few = {"n_terms": 4, "n_trials": 2, "cv": 2, "n_permutations": 19}
+        few = {"n_terms": 4, "n_trials": 19, "cv": 2, "n_permutations": 19}
         model.set_params(**{key: value for key, value in few.items() if key in model.get_params()}).fit(rows, target)
         skops.io.dump(model, tmp_path / "model.skops")
         loaded = load_model(tmp_path / "model.skops")
