@@ -60,11 +60,8 @@ class Network:
         """Return the network after some steps of least squares on ``target`` (n_points, n_outputs), by L-BFGS."""
         from scipy.optimize import minimize
 
-        n, points, target = (
-            len(points),
-            points.astype(np.float32),
-            target.astype(np.float32),
-        )  # a third of the time; values are exact for any weights
+        # Single precision takes a third of the time, and values are exact for any weights
+        n, points, target = len(points), points.astype(np.float32), target.astype(np.float32)
 
         def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             network = self._at(parameters.astype(np.float32))
@@ -107,9 +104,9 @@ class Network:
 def cross_fit(
     start: Network, points: np.ndarray, target: np.ndarray, folds: np.ndarray, missed: np.ndarray
 ) -> list[Network] | None:
-    """Return a network for each of the ``folds`` (n_points,), fitted to the others; None if the first misses too much of its own.
+    """Return a network for each of the ``folds`` (n_points,), fitted to the others; None if the first one is not good enough.
 
-    ``missed`` (n_outputs,) are mean squares: what is better than half of it in one output is good enough.
+    It is if it misses its own fold by less than half of ``missed`` (n_outputs,), mean squares, in one output.
     """
     network, own = start, folds == 0
     for n_steps, most in STEPS:
