@@ -119,7 +119,7 @@ def _of_networks(problem: RegressionProblem, process: CubeProcess, estimate: Par
     values, variance = corrected_networks(networks, points, target, folds, problem.semivalue)
     name = f"{FOLDS} networks of {UNITS} units"
     part = _above_rounding(problem, process.unit * values, process.unit * np.sqrt(variance), name)
-    errors = [(np.asarray(some.std_error) ** 2).sum(axis=0) for some in (part, estimate)]
+    errors = [((np.asarray(some.std_error) / problem.unit) ** 2).sum(axis=0) for some in (part, estimate)]
     better = errors[0] < errors[1]
     if not better.all():
         name = f"{estimate.method}; {name} for {np.count_nonzero(better)} of {len(better)} outputs"
