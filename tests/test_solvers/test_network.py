@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from exactshap.games import OracleGame
+from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
+from exactshap.solvers.sampled._correction import corrected_networks
 from exactshap.solvers.sampled._network import LONGEST, Network, cross_fit
-from tolerances import assert_close
+from tolerances import VARIANCE_RATIO, assert_close
 
 
 def random_network(rng, n_players, n_outputs, steepness=1.0):
@@ -62,6 +63,61 @@ def test_networks_of_long_expansions_are_not_taken():
     target, folds = np.sign(steep.predict(points)), np.arange(60) % 3
     assert cross_fit(steep, points, target, folds, np.array([1e9])) is None
     assert cross_fit(Network.start(4, 1), points, target, folds, np.array([1e9])) is not None
+
+
+def every_pair(n_players):
+    """Return one half of every pair but that of the ends, as points."""
+    masks = all_masks(n_players)[1 : 2 ** (n_players - 1)]
+    return 2.0 * masks - 1.0
+
+
+def corrected(points, value, networks, folds):
+    """Return corrected values with their known sum, and their variances."""
+    masks = points > 0
+    values, variance = corrected_networks(networks, points, (value(masks) - value(~masks)) / 2.0, folds, find("shapley"))
+    ends = value(np.array([[False] * points.shape[1], [True] * points.shape[1]]))
+    return values + (ends[1] - ends[0] - values.sum(axis=0)) / len(values), variance
+
+
+@pytest.mark.parametrize("n_folds", [1, 3])
+def test_all_pairs_correct_any_networks_to_the_exact_values(n_folds):
+    rng = np.random.default_rng(5)
+    game = jumping_and_smooth(*quota(rng, 7))
+    networks, points = [random_network(rng, 7, 2) for _ in range(n_folds)], every_pair(7)
+    values, variance = corrected(points, game, networks, rng.permutation(len(points)) % n_folds)
+    scale = sum(np.abs(network.out).sum() for network in networks)
+    assert_close(values, solve(OracleGame(game, 7)).values, scale, n_terms=sum(network.game().n_terms for network in networks))
+    assert_close(variance, np.zeros((7, 2)), scale**2)
+
+
+def test_corrections_are_unbiased_and_their_variance_is_right():
+    rng = np.random.default_rng(6)
+    game, network, every = votes(*quota(rng, 7)), random_network(rng, 7, 1), every_pair(7)
+    exact = solve(OracleGame(game, 7)).values
+    sizes = np.minimum((every > 0).sum(axis=1), (every < 0).sum(axis=1))
+    draws = []
+    numbers = {1: 6, 2: 12, 3: 16}  # of 7, 21 and 35 pairs, half of them in each fold
+    for _ in range(1000):
+        chosen = np.concatenate([rng.choice(np.flatnonzero(sizes == size), n, replace=False) for size, n in numbers.items()])
+        folds = np.concatenate([rng.permutation(n) % 2 for n in numbers.values()])
+        draws.append(corrected(every[chosen], lambda masks: game(masks)[:, None], [network] * 2, folds))
+    values, variances = (np.array(some)[:, :, 0] for some in zip(*draws, strict=True))
+    z_scores = (values.mean(axis=0) - exact) / (values.std(axis=0) / np.sqrt(len(values)))
+    assert np.abs(z_scores).max() < 4.0
+    low, high = VARIANCE_RATIO
+    ratio = values.var(axis=0).mean() / variances.mean()
+    assert low < ratio < high, ratio
+
+
+def test_networks_do_not_know_their_fold():
+    rng = np.random.default_rng(7)
+    points, target = rng.choice([-1.0, 1.0], size=(60, 4)), rng.normal(size=(60, 1))
+    folds, easy = np.arange(60) % 3, np.array([1e9])
+    networks = cross_fit(Network.start(4, 1), points, target, folds, easy)
+    for fold, network in enumerate(networks):
+        others = cross_fit(Network.start(4, 1), points, np.where(folds[:, None] == fold, 2.0, target), folds, easy)
+        np.testing.assert_array_equal(network.weights, others[fold].weights)
+        assert sum(np.array_equal(one.weights, other.weights) for one, other in zip(networks, others, strict=True)) == 1
 
 
 def test_votes_are_known_by_networks():

@@ -88,21 +88,20 @@ def corrected_networks(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the mean values of cross-fitted networks, each corrected by the pairs of its fold, and their variances: (n_players, n_outputs).
 
-    .. math:: \hat\phi = \frac1K \sum_k \Bigl[\phi(f_{-k}) + \sum_{i \text{ not in } k} D_i r_{ki} + c_k\Bigr], \qquad
-              \frac{1}{K^2} \sum_k V_k, \qquad r_k = g - f_{-k}
+    .. math:: \hat\phi = \frac1K \sum_k \Bigl[\phi(f_{-k}) + \sum_{i \text{ not in } k} D_i r_{ki} + c_k\Bigr], \qquad r_k = g - f_{-k}
 
     ``target`` (n_points, n_outputs) is the odd half g of the game. What a network misses of the pairs it was fitted to is known; :math:`c_k` estimates the
-    others without bias, whatever the network has learned. Answers that repeat may be predicted by luck, as by a process.
+    others without bias, whatever the network has learned. If all networks were the same, this would be the estimate by all pairs at once, whose variance
+    is stated: that of V, with each residual of the network that left it out. Answers that repeat may be predicted by luck, as by a process.
     """
-    total = variance = np.zeros(())
-    luck = by_luck(target, len(points) / networks[0].size)
+    values, left_out = np.zeros(()), np.empty(target.shape)
     for fold, network in enumerate(networks):
         own, residuals = folds == fold, target - network.predict(points)
-        drawn = Drawn.of(points[own], residuals[own], points[~own], semivalue)
-        correction, chance = drawn.estimate(surprises(luck, target, drawn.sizes.counts))
-        total = total + network.values(semivalue) + drawn.known_weights.T @ residuals[~own] + correction
-        variance = variance + chance
-    return total / len(networks), variance / len(networks) ** 2
+        drawn, left_out[own] = Drawn.of(points[own], residuals[own], points[~own], semivalue), residuals[own]
+        values = values + network.values(semivalue) + drawn.known_weights.T @ residuals[~own] + drawn.estimate()[0]
+    whole = Drawn.of(points, left_out, points[:0], semivalue)
+    guesses = surprises(by_luck(target, len(points) / networks[0].size), target, whole.sizes.counts)
+    return values / len(networks), whole.estimate(guesses)[1]
 
 
 @dataclass(frozen=True, eq=False)
