@@ -100,7 +100,7 @@ def corrected_networks(
         drawn, left_out[own] = Drawn.of(points[own], residuals[own], points[~own], semivalue), residuals[own]
         values = values + network.values(semivalue) + drawn.known_weights.T @ residuals[~own] + drawn.estimate()[0]
     whole = Drawn.of(points, left_out, points[:0], semivalue)
-    guesses = surprises(by_luck(target, len(points) / networks[0].size), target, whole.sizes.counts)
+    guesses = surprises(by_luck(target, len(points) / networks[0].n_parameters), target, whole.sizes.counts)
     return values / len(networks), whole.estimate(guesses)[1]
 
 

@@ -107,13 +107,14 @@ def _sparse(problem: RegressionProblem, process: CubeProcess) -> PolynomialFit |
 
 def _of_networks(problem: RegressionProblem, process: CubeProcess, estimate: Part) -> Part:
     """Return the values of networks for the outputs that they are more certain of, else the estimate of the process."""
+    if not problem.is_corrected:
+        return estimate
     missed = (process.checked()[1] ** 2).mean(axis=0)
-    start = Network.start(problem.n_players, len(missed))
-    if not problem.is_corrected or len(problem.masks) < PAIRS_A_PARAMETER * start.size or missed.max() < WORTH:
+    if missed.max() < WORTH or len(problem.masks) < PAIRS_A_PARAMETER * UNITS * (problem.n_players + 1 + len(missed)):
         return estimate
     points, target = 2.0 * problem.masks - 1.0, problem.odd_half / process.unit
     folds = np.random.default_rng(0).permutation(len(points)) % FOLDS
-    networks = cross_fit(start, points, target, folds, missed)
+    networks = cross_fit(Network.start(problem.n_players, len(missed)), points, target, folds, missed)
     if networks is None:
         return estimate
     values, variance = corrected_networks(networks, points, target, folds, problem.semivalue)

@@ -42,7 +42,7 @@ class Network:
         return cls(*(rng.uniform(-reach, reach, shape) for shape in shapes))
 
     @property
-    def size(self) -> int:
+    def n_parameters(self) -> int:
         return self.weights.size + self.bias.size + self.out.size
 
     def predict(self, points: np.ndarray) -> np.ndarray:
