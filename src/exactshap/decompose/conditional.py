@@ -156,7 +156,7 @@ def decompose_conditional_hsic(
 
 
 class _Regressed(NamedTuple):
-    """Hold a kernel, R of its regression on Z, and the width and ridge of that."""
+    """Hold a kernel, and R, width and ridge of its regression on Z."""
 
     kernel: np.ndarray
     maker: np.ndarray
@@ -201,7 +201,7 @@ def _regressed(kernel: np.ndarray, spectra: list[tuple[float, np.ndarray, np.nda
 
 
 def _shares(x: Factors, semivalue: Semivalue) -> np.ndarray:
-    """Return each player's value in the kernel of each pair of rows, (n_players, n, n)."""
+    """Return each player's value in the kernel of pairs of rows, (n_players, n, n)."""
     rows = np.arange(x.n_rows)
     total = np.zeros((x.n_players, len(rows), len(rows)))
     for weight, one in x.gaussians:

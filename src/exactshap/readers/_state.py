@@ -55,7 +55,7 @@ class _Comparison:
 
 
 def _names(path: str, held: dict[str, Foreign], owner: type | None) -> _Comparison:
-    """Compare the attributes of an object of a class, or the items of a dictionary."""
+    """Compare the attributes of an object, or the items of a dictionary."""
     first = dict(held)
 
     def changed() -> Iterator[str]:

@@ -53,7 +53,7 @@ def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = Non
 
 
 def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> float:
-    r"""Return the HSIC of two samples of the same rows from what :func:`direct_sums` gives for all of them.
+    r"""Return the HSIC of two samples of the same rows. :func:`direct_sums` gives the sums.
 
     .. math:: \frac{1}{(n-1)^2}\, \mathrm{tr}(K H L H) = \frac{1}{(n-1)^2} \Bigl(\sum_{i,i'} K L
               - \frac{2}{n} \sum_i (K1)_i (L1)_i + \frac{1}{n^2} \sum K \sum L \Bigr)

@@ -332,7 +332,7 @@ def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.n
 
 
 def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return a rule for all players, of few nodes where columns have narrow ranges, and then the node t = 1 with weight 0."""
+    """Return a rule for all players, and then the node t = 1 with weight 0. Narrow ranges need few nodes."""
     measure, spread = question.semivalue.of_size(1, 1), _range_spread(x) + _range_spread(y)
     (nodes, weights), error = enough_rule(measure, x.n_players + y.n_players - 1, spread)
     # The node t = 1 is v(all) itself, HSIC; its weight 0 keeps it out of the shares.

@@ -100,7 +100,7 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
 def solve_sums(
     problem: R2Problem, game: str, n_jobs: int | None, memory_limit: float | None, *, per_row: bool = False
 ) -> tuple[R2Sums, np.ndarray | None]:
-    """Return what some rows add to the sums, checked against the model's own predictions, and each row's part of them."""
+    """Return what some rows add to the sums, and each row's part. The model's own predictions check it."""
     seconds = forecast(problem, game, per_row, memory_limit)
     solved = _solve(problem, game, per_row, n_jobs)
     problem.check_prediction(solved.prediction)

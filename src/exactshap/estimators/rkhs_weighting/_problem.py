@@ -358,7 +358,7 @@ class WeightingTerm:
 
 
 def kept_terms(pieces: Iterable[tuple[Group, np.ndarray]]) -> tuple[list[WeightingTerm], np.ndarray, float]:
-    """Return the functions with nonzero terms, their coefficients a, and the norm of the weight function."""
+    """Return functions with nonzero terms, their coefficients a, and the weight function's norm."""
     terms, kept, squared = [], [np.zeros(0)], 0.0
     for group, a in pieces:
         used = a != 0

@@ -34,7 +34,7 @@ class SubsetDistribution(ABC):
         """Yield every subset of positive probability."""
 
     def masses(self, n_features: int, power: int = 1) -> dict[int, float]:
-        """Return the sum of the probabilities, or of powers of them, over the subsets of each size."""
+        """Return the sum of powers of probabilities over the subsets of each size."""
         masses: dict[int, float] = {}
         for subset in self.support(n_features):
             masses[len(subset)] = masses.get(len(subset), 0.0) + self.probability(subset, n_features) ** power
@@ -121,7 +121,7 @@ class UniformSubsets(SubsetDistribution):
                 yield from itertools.combinations(range(n_features), k)
 
     def masses(self, n_features: int, power: int = 1) -> dict[int, float]:
-        """Return c / (s c)^power for each of the s sizes of c subsets, which have equal probability 1 / (s c)."""
+        """Return c / (s c)^power for each of the s sizes. Its c subsets have equal probability 1 / (s c)."""
         return {k: 1.0 / (len(self.sizes) ** power * self._count(k, n_features) ** (power - 1)) for k in self.sizes}
 
 

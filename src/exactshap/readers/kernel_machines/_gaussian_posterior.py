@@ -188,7 +188,7 @@ class WithPosterior(Strategy):
         return min(AUTOMATIC_OPERATIONS, max(CHEAP_OPERATIONS, TIMES_THE_VALUES * values))
 
     def _bytes(self, n_rows: int) -> float:
-        """Return the bytes of factors between the background, the training rows and a block of rows."""
+        """Return the bytes of factors between background, training rows and a block."""
         machine = self.machine
         weights = machine.rows_and_weights()[1]
         d, m, rows = float(machine.n_players), float(len(weights)), float(n_rows)

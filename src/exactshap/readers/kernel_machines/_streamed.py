@@ -99,14 +99,14 @@ class Streamed(Strategy):
 
     @functools.cached_property
     def _exponentials(self) -> tuple[ExponentialTerms, ...]:
-        """Return the terms of a functional game with exponentials of single columns, which need no arrays of factors."""
+        """Return the functional game's terms of exponentials of single columns. They need no arrays of factors."""
         machine = self.machine
         # Hybrid rows need factors of the background as well, and groups products of several: only the others are exponentials.
         found = [] if machine.replaces_columns or machine.has_groups else [_exponential(block) for block in machine.blocks]
         return tuple(terms for terms in found if terms is not None) if None not in found else ()
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes of background tiles, the factors of a block of rows, and the sums of all rows."""
+        """Return the bytes of background tiles, a block's factors and all rows' sums."""
         if self._sweeps_mixtures(order):
             others = self._others.memory(n_rows, order) if self._others.machine.blocks else 0.0
             return others + radial_memory(self.machine, n_rows)

@@ -206,7 +206,7 @@ def _values(
 
 
 def _state_weights(weights: np.ndarray, parts: Sequence[tuple[tuple[int, ...], Sequence[int]]]) -> np.ndarray:
-    """Return the products of the weights of the players at some places, for all states of each part's players."""
+    """Return products of the weights of the players at some places. They are for all states of each part's players."""
     found = (_products(weights, players, places) for players, places in parts)
     return np.concatenate([np.zeros((len(weights), 0)), *found], axis=1)
 

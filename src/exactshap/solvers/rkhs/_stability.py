@@ -95,7 +95,7 @@ def _of_parts(
     squared_norm: np.ndarray,
     squared_move: np.ndarray,
 ) -> Stability:
-    """Add the parts' norms and moves, each in the space of a component of amplitude 1, to those of other terms."""
+    """Add the parts' norms and moves to those of other terms. Each is in the space of a component of amplitude 1."""
     for (component, coefficients, points), move in zip(parts, moves, strict=True):
         squared_norm = squared_norm + _squared_norm(component, coefficients, points)
         squared_move = squared_move + np.where(np.any(coefficients != 0, axis=1), component.amplitude * move**2, 0.0)

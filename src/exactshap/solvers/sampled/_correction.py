@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._network import Network
+from exactshap.solvers.sampled._network import Network, count_parameters
 from exactshap.solvers.sampled._polynomial import TINIEST, PolynomialFit, by_luck, surprises
 from exactshap.solvers.sampled._sampling import strata
 from exactshap.solvers.sampled.process import CubeProcess, Question, white_functionals
@@ -86,13 +86,13 @@ def corrected_by_others(
 def corrected_networks(
     networks: list[Network], points: np.ndarray, target: np.ndarray, folds: np.ndarray, semivalue: Semivalue
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the mean values of cross-fitted networks, each corrected by the pairs of its fold, and their variances: (n_players, n_outputs).
+    r"""Return the mean corrected values of cross-fitted networks, and their variances: (n_players, n_outputs).
 
     .. math:: \hat\phi = \frac1K \sum_k \Bigl[\phi(f_{-k}) + \sum_{i \text{ not in } k} D_i r_{ki} + c_k\Bigr], \qquad r_k = g - f_{-k}
 
     ``target`` (n_points, n_outputs) is the odd half g of the game. What a network misses of the pairs it was fitted to is known; :math:`c_k` estimates the
-    others without bias, whatever the network has learned. If all networks were the same, this would be the estimate by all pairs at once, whose variance
-    is stated: that of V, with each residual of the network that left it out. Answers that repeat may be predicted by luck, as by a process.
+    others without bias, by its fold, whatever the network has learned. If all networks were the same, this would be the estimate by all pairs at once, but for the
+    means of sizes. The variance is that one's V, with each residual of the network that left it out. Answers that repeat may be predicted by luck, as by a process.
     """
     values, left_out = np.zeros(()), np.empty(target.shape)
     for fold, network in enumerate(networks):
@@ -100,13 +100,15 @@ def corrected_networks(
         drawn, left_out[own] = Drawn.of(points[own], residuals[own], points[~own], semivalue), residuals[own]
         values = values + network.values(semivalue) + drawn.known_weights.T @ residuals[~own] + drawn.estimate()[0]
     whole = Drawn.of(points, left_out, points[:0], semivalue)
-    guesses = surprises(by_luck(target, len(points) / networks[0].n_parameters), target, whole.sizes.counts)
+    guesses = surprises(
+        by_luck(target, len(points) / count_parameters(points.shape[1], target.shape[1])), target, whole.sizes.counts
+    )
     return values / len(networks), whole.estimate(guesses)[1]
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Hold what a model of the game misses at pairs that it does not know, drawn by size."""
+    """Hold what a model of the game misses at pairs drawn by size."""
 
     sizes: Sizes
     n_left: np.ndarray  # (n_pairs, 1), of the pairs of that size that the model does not know: N_s

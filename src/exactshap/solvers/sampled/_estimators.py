@@ -21,7 +21,7 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._network import UNITS, Network, cross_fit
+from exactshap.solvers.sampled._network import UNITS, Network, count_parameters, cross_fit
 from exactshap.solvers.sampled._polynomial import (
     PolynomialFit,
     by_luck,
@@ -106,11 +106,11 @@ def _sparse(problem: RegressionProblem, process: CubeProcess) -> PolynomialFit |
 
 
 def _of_networks(problem: RegressionProblem, process: CubeProcess, estimate: Part) -> Part:
-    """Return the values of networks for the outputs that they are more certain of, else the estimate of the process."""
+    """Return the values of networks where these are more certain than the estimate."""
     if not problem.is_corrected:
         return estimate
     missed = (process.checked()[1] ** 2).mean(axis=0)
-    if missed.max() < WORTH or len(problem.masks) < PAIRS_A_PARAMETER * UNITS * (problem.n_players + 1 + len(missed)):
+    if missed.max() < WORTH or len(problem.masks) < PAIRS_A_PARAMETER * count_parameters(problem.n_players, len(missed)):
         return estimate
     points, target = 2.0 * problem.masks - 1.0, problem.odd_half / process.unit
     folds = np.random.default_rng(0).permutation(len(points)) % FOLDS

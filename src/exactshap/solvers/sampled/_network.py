@@ -41,23 +41,19 @@ class Network:
         shapes = (n_players, UNITS), (UNITS,), (UNITS, n_outputs)
         return cls(*(rng.uniform(-reach, reach, shape) for shape in shapes))
 
-    @property
-    def n_parameters(self) -> int:
-        return self.weights.size + self.bias.size + self.out.size
-
     def predict(self, points: np.ndarray) -> np.ndarray:
         """Return f (n_points, n_outputs)."""
         return np.asarray(self._units(points)[0] @ self.out)
 
     def _units(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the odd half of each unit (n_points, n_units), and its slopes in the sum and in the bias."""
+        """Return each unit's odd half (n_points, n_units). Its slopes in the sum and in the bias follow."""
         sums = points @ self.weights
         inside, outside = np.tanh(self.bias + sums), np.tanh(self.bias - sums)
         rise, fall = 1.0 - inside**2, 1.0 - outside**2
         return 0.5 * (inside - outside), 0.5 * (rise + fall), 0.5 * (rise - fall)
 
     def fitted(self, points: np.ndarray, target: np.ndarray, n_steps: int) -> Network:
-        """Return the network after some steps of least squares on ``target`` (n_points, n_outputs), by L-BFGS."""
+        """Return the network after some steps of L-BFGS. They minimise squares of what it misses of ``target`` (n_points, n_outputs)."""
         from scipy.optimize import minimize
 
         # Single precision takes a third of the time, and values are exact for any weights
@@ -99,6 +95,11 @@ class Network:
     def values(self, semivalue: Semivalue) -> np.ndarray:
         """Return exact values (n_players, n_outputs) of a symmetric index."""
         return game_values(self.game(), semivalue, 1)
+
+
+def count_parameters(n_players: int, n_outputs: int) -> int:
+    """Return how many weights, biases and outputs a network has."""
+    return UNITS * (n_players + 1 + n_outputs)
 
 
 def cross_fit(

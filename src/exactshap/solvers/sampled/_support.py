@@ -27,9 +27,9 @@ MOST_CHARACTERS, OVERFITTED = 0.35, 2.0
 
 
 def find_support(masks: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float) -> Sets | None:
-    """Return the sets that make up the odd half ``target`` (n_pairs, n_outputs) of a game, single players first, or None.
+    """Return the sets that make up the odd half of a game, or None.
 
-    ``tolerance`` is the residual, in units of the largest value, that counts as rounding.
+    ``target`` (n_pairs, n_outputs) is that half; single players come first. ``tolerance`` is the residual, in units of the largest value, that counts as rounding.
     """
     n_players = masks.shape[1]
     first, *others = np.sort(np.argsort(-relevances, kind="stable")[:MAX_TRANSFORMED]).tolist()

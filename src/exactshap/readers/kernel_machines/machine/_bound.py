@@ -141,7 +141,7 @@ class BoundMachine:
         return self.grouped(block.factors(background[rows]))
 
     def background_tiles(self, block: ExpansionPart | Monomials | RadialTerms) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield background weights and absent factors, or distances, (n_background, n_players, n_terms) for a block of terms."""
+        """Yield background weights and absent factors, or distances, for blocks of terms: (n_background, n_players, n_terms)."""
         mixture = self.mixture
         step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
         for start in range(0, len(mixture), step):

@@ -43,7 +43,7 @@ class Strategy(ABC):
         return None
 
     def stability(self, rows: Callable[[], np.ndarray]) -> Callable[[Any], Any] | None:
-        """Return the bound of Theorem 6 of RKHS-SHAP for the rows ``rows()``, or None where its conditions do not hold."""
+        """Return the bound of Theorem 6 of RKHS-SHAP for ``rows()``. None: its conditions do not hold."""
         if self.machine.background is None or not self.machine.replaces_columns:
             return None
         return functools.partial(_stability, self.machine, rows)
