@@ -520,6 +520,18 @@ def test_outputs_and_standard_errors(browser, tmp_path):
 
 
 @pytest.mark.browser
+def test_large_numbers_are_written_in_full(browser, tmp_path):
+    source = linear([[123456.7, -9876543.0], [1.0, 2e7]], seed=1, std_error=np.full((2, 2), 1234.0))
+    with browsers.opened(browser, source.report(tmp_path / "large.html", interactive=True)) as page:
+        page.fill("#row", "0")
+        page.press("#row", "Enter")
+        says(page, "title-A", "A: row 0")
+        for name, value in zip(source.feature_names, source.values[0], strict=True):
+            assert {row[0]: row[-1] for row in table(page)[1:]}[name] == f"{value:+,.0f}".replace("-", "\N{MINUS SIGN}")
+        assert "\N{PLUS-MINUS SIGN} 1200" in bars(page)[0][2]
+
+
+@pytest.mark.browser
 def test_a_value_of_rounding_is_none(browser, tmp_path):
     source = linear([[1.0, 2.2e-17, -3e-9], [2.0, -1e-16, 1.0]], seed=1)
     path = source.report(tmp_path / "rounding.html", interactive=True)

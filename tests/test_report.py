@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import re
 import subprocess
 import sys
@@ -409,6 +410,21 @@ def test_a_value_and_an_error_of_zero_are_not_drawn():
     picture = plain.split("in detail")[1].split("</figure>")[0]
     assert picture.count("<rect") == 2
     assert picture.count(" ± ") == 2 + 2  # in words, and in the titles of bars
+
+
+def test_large_numbers_stay_apart():
+    """Ticks and cells of pairs are wider than their usual room."""
+    row = linear([[-123456.0, 65432.0, -20000.0]], seed=1, index="banzhaf", value_function="functional")
+    for drawn in render(row).split('<svg xmlns="')[1:]:
+        ticks = sorted(
+            (float(x), word) for x, word in re.findall(r'<text x="([-\d.]+)"[^>]*middle" class="tick">([^<]*)', drawn)
+        )
+        for (left, word), (right, other) in itertools.pairwise(ticks):
+            assert right - left > (svg.text_width([word], 11) + svg.text_width([other], 11)) / 2
+    cells = figures.matrix(np.array([[141091.0, -8636.0], [-8636.0, 1.5]]), ["a", "b"], label="pairs")
+    words = re.findall(r'<text x="([-\d.]+)"[^>]*middle"[^>]*>([^<]*)', cells)
+    assert [word for _, word in words] == ["140,000", "\N{MINUS SIGN}8600", "\N{MINUS SIGN}8600", "1.5"]
+    assert float(words[1][0]) - float(words[0][0]) > svg.text_width(["140,000"], 11)
 
 
 def test_the_word_missing_stays_clear_of_the_first_tick():

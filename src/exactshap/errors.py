@@ -229,7 +229,9 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     if any(name.startswith(f"{output} vs ") or name.endswith(f" vs {output}") for name in known):
         hint += " One output for each class: explain(model.decision_function, X, background)."
     elif "prob" in str(output):
-        hint += " Other probabilities are sampled: explain(model.predict_proba, X, background)."
+        hint += (
+            " Probabilities, where the model has them, are those of a function: explain(model.predict_proba, X, background)."
+        )
     elif output == "response":
         hint += " Explain the function for its response: explain(model.predict, X, background)."
     elif output in ("raw", "margin", "log-odds", "decision_function"):

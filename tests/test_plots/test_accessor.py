@@ -1,4 +1,5 @@
 import io
+import itertools
 import warnings
 
 import matplotlib.pyplot as plt
@@ -249,6 +250,26 @@ def test_long_names_stay_inside_the_figure(picture):
     boxes = [text.get_window_extent() for text in shown if text.get_text()]
     assert len(boxes) >= 3
     assert all(box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height for box in boxes)
+
+
+@pytest.mark.parametrize("picture", ["waterfall", "bar", "bar of means", "violin", "intervals", "interactions"])
+def test_large_numbers_and_long_names_do_not_overlap(picture):
+    """Numbers are written in full, with room for them next to the names, below the axis and in the cells of pairs."""
+    names = ["annual household income before taxes (EUR per year)", "balance of the account at the end of the month", "x"]
+    X = np.array([[-123456.0, 65432.0, -20000.0], [123456.0, -7000.0, 300000.0]])
+    source = linear(X, names=names, value_function="interventional", unit="EUR", std_error=np.full((2, 3), 300.0))
+    if picture == "interactions":
+        large = bilinear(2, 3)
+        source = bilinear(2, 3, feature_names=names, values=1e5 * large.values, set_values=1e5 * large.set_values)
+    ax = getattr(source.plot, picture.split()[0])(*([] if picture in ("violin", "bar of means") else [0]))
+    ax.figure.draw_without_rendering()
+    groups = [ax.get_xticklabels()] if picture != "interactions" else [ax.texts[k : k + 3] for k in range(0, 9, 3)]
+    numbers = [text for text in ax.texts if "EUR" not in text.get_text()]
+    groups += [[label, text] for label in ax.get_yticklabels() for text in numbers]
+    for group in groups:
+        boxes = [text.get_window_extent() for text in group if text.get_text()]
+        assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert "e+0" not in texts(ax)
 
 
 PICTURES = ("bar", "beeswarm", "violin", "heatmap", "decision", "waterfall", "scatter", "text", "intervals", "interactions")

@@ -101,6 +101,10 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "one-vs-one": lambda: (OneVsOneClassifier(SVC()).fit(X, CLASSES), X),
     "scaled": lambda: (make_pipeline(StandardScaler(), SVR(C=10)).fit(X, y), X),
     "imputed": lambda: (make_pipeline(SimpleImputer(), MinMaxScaler(), KernelRidge(kernel="rbf")).fit(MISSING, y), MISSING),
+    "scaled GPC, one-vs-one": lambda: (
+        make_pipeline(StandardScaler(), gpc(multi_class="one_vs_one")).fit(X[:40], CLASSES[:40]),
+        X,
+    ),
     "mixed columns": lambda: (make_pipeline(columns(), SVR(C=10)).fit(MIXED, y), MIXED),
     "union": lambda: (make_pipeline(make_union(StandardScaler(), FunctionTransformer(np.tanh)), SVR()).fit(X, y), X),
     "scaled target": lambda: (TransformedTargetRegressor(SCALED, transformer=StandardScaler()).fit(X, y), X),

@@ -200,6 +200,9 @@ def test_classifiers_that_are_refused():
     assert explain(OneLayerNetwork(*arrays, activation="relu"), X, background).values.shape == (2, D, 3)
     with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
         explain(classifier(hidden_layer_sizes=(3, 3)), X, background)
+    # Of three classes, too: the arrays of its first layers are no scores
+    with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
+        explain(classifier(y=np.arange(80) % 3, hidden_layer_sizes=(3, 3)), X, background)
 
 
 @pytest.mark.parametrize(("index", "order", "scale"), [("shapley", 1, 1e-300), ("banzhaf", 1, 30.0), ("k-sii", 2, 1.0)])

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap.results.data import cells, game_sentence, readable, response
 from exactshap.results.explanation import Explanation
-from exactshap.results.report import Scale, minus_signs
+from exactshap.results.report import Scale, minus_signs, number
 
 _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 
@@ -85,7 +85,7 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
             f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{then}</td><td class='t'>{ticks}{bar}</td></tr>"
         )
     marks = "".join(
-        f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i><span style='left:{float(scale(tick)):.2f}%'>{minus_signs(f'{tick:.4g}')}</span>"
+        f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i><span style='left:{float(scale(tick)):.2f}%'>{number(tick)}</span>"
         for tick in scale.ticks(4)
     )
     rows.append(f"<tr class='axis' aria-hidden='true'><td class='n'></td><td class='v'></td><td class='t'>{marks}</td></tr>")
@@ -93,7 +93,7 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
 
 
 def _signed(value: float) -> str:
-    return minus_signs(f"{value:+.4g}") if value else "0"
+    return ("+" if value > 0 else "") + number(value + 0.0)
 
 
 def _labels(view: Explanation, was: Explanation | None) -> list[str]:

@@ -47,13 +47,13 @@ def _sampled(score: NetworkReader, response: Response, request: Request) -> Read
 
 def _classifier(model: Model, request: Request) -> Reader:
     """Read the log-odds of two classes exactly, or sample their probability."""
-    name = type(model).__name__
+    name, layer = type(model).__name__, _layer(model, "predict_proba")
     if model.n_outputs_ != 1:
         got = f"Got {model.n_outputs_} scores: classes share a softmax, labels have a probability each"
         do = "Explain the scores, OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1], model.intercepts_[1],"
         do += " activation=model.activation), or call it: explain(model.predict_proba, X, background)"
         raise UnsupportedStructureError(f"{name} can be read only where it has one score, of two classes", got, do)
-    layer, label = _layer(model, "predict_proba"), str(model.classes_[1])
+    label = str(model.classes_[1])
     precision = np.finfo(model.coefs_[0].dtype)
     own = of_score(request) if request.asks_response else request
     score = NetworkReader(

@@ -221,7 +221,9 @@ class PipelineReader(TransformedReader):
         """Compare the pipeline's predictions with its last steps' for our transformed rows."""
         if any(isinstance(step, BeforeMaps) for step in self.front):  # rows that no step of the pipeline takes
             return
-        method = "predict_proba" if hasattr(self.traits.model, "predict_proba") else "predict"
+        # A Gaussian process of pairs of classes has a predict_proba that only raises
+        chances = hasattr(self.traits.model, "predict_proba") and getattr(self.tail[-1], "multi_class", "") != "one_vs_one"
+        method = "predict_proba" if chances else "predict"
         last = self.tail[0] if len(self.tail) == 1 else make_pipeline(*self.tail)
         own, ours = getattr(self.traits.model, method)(self._readable(X)), getattr(last, method)(rows.native)
         if method == "predict_proba":  # of several targets a list

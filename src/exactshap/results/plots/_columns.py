@@ -76,6 +76,8 @@ def cell_words(cell: Any) -> str:
 
     >>> cell_words(1e6), cell_words(0.123456), cell_words(float("nan")), cell_words(""), cell_words("2020-02-01 00:00:00")
     ('1,000,000', '0.1235', 'missing', 'missing', '2020-02-01')
+    >>> cell_words(41183.27)
+    '41,183'
     """
     if isinstance(cell, str):
         is_midnight = as_days(np.array([cell], object)) is not None and cell[10:].strip("T0:. ") == ""
@@ -83,14 +85,25 @@ def cell_words(cell: Any) -> str:
     number = float(cell)
     if np.isnan(number):
         return "missing"
-    return f"{number:,.0f}" if abs(number) < 1e15 and number == round(number) else f"{number:.4g}"
+    return f"{number:,.0f}" if abs(number) < 1e15 and number == round(number) else in_words(number)
+
+
+def in_words(value: float, *, sign: str = "", digits: int = 4) -> str:
+    """Return a number with so many digits; large ones in full, not in powers of ten.
+
+    >>> in_words(262753.4), in_words(0.123456), in_words(-12.0, sign="+", digits=3), in_words(3e9)
+    ('262,753', '0.1235', '−12', '3e+09')
+    """
+    form = f"{sign},.0f" if 10 ** (digits - 1) <= abs(value) < 1e7 else f"{sign}.{digits}g"
+    return f"{value + 0.0:{form}}".replace("-", "\N{MINUS SIGN}")
 
 
 def signed(value: float, width: float) -> str:
     """Return a signed value with as many digits as the picture's width can show; zero has no sign.
 
-    >>> signed(-0.5, 2.0), signed(1e-9, 2.0), signed(0.0, 2.0)
-    ('−0.5', '+1.0e−09', '0')
+    >>> signed(-0.5, 2.0), signed(1e-9, 2.0), signed(0.0, 2.0), signed(113684.2, 2e5)
+    ('−0.5', '+1.0e−09', '0', '+113,684')
     """
-    shown = f"{value:+.3g}" if abs(value) >= 1e-3 * width else f"{value:+.1e}" if value else "0"
-    return shown.replace("-", "\N{MINUS SIGN}")
+    if abs(value) >= min(1e-3 * width, 1.0):
+        return in_words(value, sign="+", digits=3)
+    return f"{value:+.1e}".replace("-", "\N{MINUS SIGN}") if value else "0"

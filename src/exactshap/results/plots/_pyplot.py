@@ -13,6 +13,8 @@ from exactshap._runtime.types import Axes
 
 # Letters per line of a player's name, and lines.
 NAME_WIDTH, NAME_LINES = 36, 3
+# Mean width of a letter of 10 points, in points.
+_LETTER = 6.2
 # Letters of a category below an axis.
 CATEGORY_WIDTH = 20
 
@@ -65,12 +67,28 @@ def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
     """Write names at the lines 0, 1, 2, ... from top to bottom, with ``room`` above the first."""
     ax.set_yticks(range(len(labels)), [in_lines(escape(label)) for label in labels])
     ax.set_ylim(len(labels) - 1.0 + room, -room)
+    _thin_ticks(ax)
+
+
+def _thin_ticks(ax: Axes) -> None:
+    """Set as many numbers below the axis as there is room for next to the names."""
+    names = max((len(line) for label in ax.get_yticklabels() for line in label.get_text().split("\n")), default=0)
+    # The layout takes the margins of the default position for the names
+    width = 72.0 * ax.figure.get_figwidth() * min(1.25 * ax.get_position().width, 1.0) - _LETTER * names
+    numbers = max(len(f"{end:.0f}") for end in ax.get_xlim())
+    if hasattr(locator := ax.xaxis.get_major_locator(), "default_params"):  # not of a logarithmic axis
+        locator.set_params(nbins=min(max(int(width / (_LETTER * (numbers + 1))), 2), 9))
 
 
 def write_at_tip(ax: Axes, text: str, tip: float, place: int, *, is_left: bool, color: str = "black") -> None:
     """Write a bar's number next to its tip, on the outer side."""
     side, ha = (-4, "right") if is_left else (4, "left")
     ax.annotate(text, (tip, place), xytext=(side, 0), textcoords="offset points", ha=ha, va="center", fontsize=9, color=color)
+
+
+def room_at_tips(texts: Sequence[str]) -> float:
+    """Return the room beyond bars for numbers at their tips, as a fraction of the longest bar's reach."""
+    return max(0.14, 0.026 * max(map(len, texts), default=0))
 
 
 def draw_rings(ax: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> None:

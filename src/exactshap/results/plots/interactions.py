@@ -11,6 +11,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
+from exactshap.results.plots._columns import in_words
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, in_lines, new_axes
 
@@ -55,7 +56,9 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
 def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     """Draw a prepared matrix of pairs."""
     n = len(prepared.names)
-    ax = new_axes(3.2 + 0.55 * n, 2.0 + 0.5 * n) if ax is None else ax
+    names = [in_lines(escape(name)) for name in prepared.names]
+    letters = max((len(line) for name in names for line in name.split("\n")), default=0)
+    ax = new_axes(2.0 + 0.085 * letters + 0.6 * n, 1.4 + 0.06 * letters + 0.55 * n) if ax is None else ax
     # Values of single players are mostly larger: the colour scale is that of the pairs
     size = np.abs(prepared.matrix)
     limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or float(size.max(initial=0.0)) or 1.0
@@ -64,8 +67,7 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
     for row, column in np.ndindex(n, n):
         value = prepared.matrix[row, column]
         colour = "white" if abs(value) > 0.7 * limit else "black"
-        ax.text(column, row, f"{value:.2g}", ha="center", va="center", fontsize=8, color=colour)
-    names = [in_lines(escape(name)) for name in prepared.names]
+        ax.text(column, row, in_words(float(value), digits=2), ha="center", va="center", fontsize=8, color=colour)
     ax.set_xticks(range(n), names, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
     ax.set_title(escape(prepared.what), fontsize=10)

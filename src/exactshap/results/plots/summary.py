@@ -11,7 +11,7 @@ from exactshap._runtime.types import Axes
 from exactshap.results.data import ExplanationData, cells, counted, importance, index_title, row_name
 from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import draw_rings, name_lines, new_axes, without_frame, write_at_tip
+from exactshap.results.plots._pyplot import draw_rings, name_lines, new_axes, room_at_tips, without_frame, write_at_tip
 
 # Rows drawn as dots; more are slow and show nothing new.
 MAX_DOTS = 2_000
@@ -75,12 +75,13 @@ def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
         ax.errorbar(prepared.values[known], np.flatnonzero(known), xerr=reach, fmt="none", ecolor="black", capsize=3, zorder=4)
         tips[known] = prepared.ends[1][known]
     width = float(np.ptp([*tips, 0.0])) or 1.0
-    for place, (value, tip) in enumerate(zip(prepared.values, tips, strict=True)):
-        text = signed(value, width) if prepared.has_sign else signed(value, width).removeprefix("+")
+    texts = [signed(value, width) if prepared.has_sign else signed(value, width).removeprefix("+") for value in prepared.values]
+    for place, (text, tip) in enumerate(zip(texts, tips, strict=True)):
         write_at_tip(ax, text, tip, place, is_left=tip < 0)
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=3)
     low, high = min(0.0, float(tips.min())), max(0.0, float(tips.max()))
-    ax.set_xlim(low - 0.14 * width * (low < 0), high + 0.14 * width)
+    space = room_at_tips(texts) * width
+    ax.set_xlim(low - space * (low < 0), high + space)
     name_lines(ax, prepared.labels, room=0.6)
     return without_frame(ax)
 

@@ -10,9 +10,9 @@ import numpy as np
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, row_name
-from exactshap.results.plots._columns import Shown, player_labels, signed
+from exactshap.results.plots._columns import Shown, in_words, player_labels, signed
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, new_axes, without_frame, write_at_tip
+from exactshap.results.plots._pyplot import escape, new_axes, room_at_tips, without_frame, write_at_tip
 
 # Length of an arrow's head, as a fraction of the axis.
 _HEAD = 0.012
@@ -70,11 +70,12 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax
     ends = prepared.starts + prepared.values
     low, high = min(prepared.starts.min(), ends.min()), max(prepared.starts.max(), ends.max())
-    space = 0.14 * (high - low) or 0.05 * abs(high) or 1.0
+    texts = [signed(value, high - low) for value in prepared.values]
+    space = room_at_tips(texts) * (high - low) or 0.05 * abs(high) or 1.0
     ax.set_xlim(low - space, high + space)
     head = _HEAD * (high - low + 2 * space)
-    for place, (start, value) in enumerate(zip(prepared.starts, prepared.values, strict=True)):
-        text, colour = signed(value, high - low), colours.of_sign(value)
+    for place, (start, value, text) in enumerate(zip(prepared.starts, prepared.values, texts, strict=True)):
+        colour = colours.of_sign(value)
         if value:
             ax.fill(*_arrow(start, value, place, head), color=colour, linewidth=0, zorder=2)
         write_at_tip(ax, text, start + value, place, is_left=value < 0, color=colour if value else "gray")
@@ -112,4 +113,4 @@ def _name_ends(prepared: Waterfall, ax: Axes) -> None:
 
 
 def _named(name: str, value: float) -> str:
-    return f"${name}$ = {value:.4g}".replace("-", "\N{MINUS SIGN}")
+    return f"${name}$ = {in_words(value)}"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from exactshap.results.report._page import write_report as write_report
     from exactshap.results.report._svg import Scale as Scale
     from exactshap.results.report._svg import minus_signs as minus_signs
+    from exactshap.results.report._svg import number as number
     from exactshap.results.report._template import colour_variables as colour_variables
     from exactshap.results.report._template import now as now
     from exactshap.results.report._template import template as template
@@ -30,7 +31,7 @@ __getattr__ = on_first_use(
         "_figures": "difference_bars",
         "_interactive": "render_interactive",
         "_page": "check_report_path render write_report",
-        "_svg": "Scale minus_signs",
+        "_svg": "Scale minus_signs number",
         "_template": "colour_variables now template write_page",
         "shares": "marginal_panel write_shares_report",
     },

@@ -160,7 +160,9 @@ def _row_words(row: Row) -> list[str]:
     words = [svg.fixed(value, _places(row), sign=True) for value in row.values]
     if row.errors is None:
         return words
-    errors = [f" ± {error:.2g}" if np.isfinite(error) and error else "" for error in row.errors]  # 0: within rounding
+    errors = [
+        f" ± {svg.number(float(f'{error:.2g}'))}" if np.isfinite(error) and error else "" for error in row.errors
+    ]  # 0: within rounding
     return [word + error for word, error in zip(words, errors, strict=True)]
 
 
@@ -189,7 +191,9 @@ def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: s
 
 def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
     """Draw a symmetric matrix of magnitudes, with uncoloured values on the diagonal."""
-    n, size, left = len(names), 46.0, label_room(names, length=24)
+    n, left = len(names), label_room(names, length=24)
+    words = [svg.number(float(f"{value:.2g}")) for value in cells.ravel()]
+    size = max(46.0, svg.text_width(words, 11.0) + 6.0)
     top = left * 0.62 + 10
     limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
     parts = []
@@ -203,18 +207,23 @@ def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
         for column in range(n):
             value = float(cells[row, column])
             parts += _matrix_cell(
-                value, 0.0 if row == column else abs(value) / limit, left + size * column, top + size * row, size, row == column
+                words[row * n + column],
+                0.0 if row == column else abs(value) / limit,
+                left + size * column,
+                top + size * row,
+                size,
+                row == column,
             )
     width, height = left + size * n + left * 0.8, top + size * n
     return svg.figure(width, height + 8, parts, label=label)
 
 
-def _matrix_cell(value: float, strength: float, x: float, y: float, size: float, diagonal: bool) -> list[str]:
+def _matrix_cell(word: str, strength: float, x: float, y: float, size: float, diagonal: bool) -> list[str]:
     style = "value dark" if strength > 0.65 else "value"
     return [
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{size - 2:.0f}" height="{size - 2:.0f}" class="{"cell own" if diagonal else "cell"}" '
         f'fill-opacity="{strength:.2f}"/>',
-        svg.text(x + size / 2 - 1, y + size / 2 + 3, f"{value:.2g}", anchor="middle", style=style),
+        svg.text(x + size / 2 - 1, y + size / 2 + 3, word, anchor="middle", style=style),
     ]
 
 

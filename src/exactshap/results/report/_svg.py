@@ -148,7 +148,11 @@ def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
 def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> str:
     """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
-    for tick in scale.ticks(wanted):
+    ticks = scale.ticks(wanted)
+    while wanted > 2 and text_width(map(number, ticks), 11.0) + 6.0 > (scale.stop - scale.start) / max(len(ticks), 1):
+        wanted -= 1
+        ticks = scale.ticks(wanted)
+    for tick in ticks:
         x = float(scale(tick))
         parts += [
             line(x, top, x, y, "zero" if tick == 0 else "grid"),

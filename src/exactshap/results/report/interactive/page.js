@@ -23,7 +23,8 @@ const count = (rows) => `${rows.length.toLocaleString("en-US")} row${rows.length
 const number = (value, signDisplay = "negative") => {
   if (!Number.isFinite(value)) return "missing";
   const size = Math.abs(value), notation = size && (size < 1e-4 || size >= 1e7) ? "scientific" : "standard";
-  const form = { maximumSignificantDigits: 4, useGrouping: size >= 1e4, signDisplay, notation };
+  const digits = size >= 1e4 && notation === "standard" ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 4 };
+  const form = { ...digits, useGrouping: size >= 1e4, signDisplay, notation };
   return value.toLocaleString("en-US", form).replace(/-/g, "\u2212").replace("E", "e");
 };
 const signed = (value) => number(Math.abs(value) <= info.rounding ? 0 : value, "exceptZero");
@@ -84,7 +85,7 @@ function path({ rows, values, errors, baseline, prediction }, top, rest) {
   let place = info.additive ? baseline : 0;
   const end = (word, value) => (info.additive ? [{ word, end: true, start: value, stop: value, text: number(value) }] : []);
   const bar = (word, value, error, j) => {
-    const start = place, stop = start + value, text = signed(value) + (error > 0 ? ` \u00b1 ${error.toPrecision(2)}` : "");
+    const start = place, stop = start + value, text = signed(value) + (error > 0 ? ` \u00b1 ${number(Number(error.toPrecision(2)))}` : "");
     if (info.additive) place = stop;
     return { word, j, start, stop, text, low: stop - error, high: stop + error };
   };
