@@ -70,6 +70,17 @@ def test_the_drift_is_the_mmd_of_the_data():
     assert found.feature_names == first.feature_names
 
 
+def test_dates_are_compared_as_days():
+    """Dates without repeats, as categories, would make the kernel of any two rows 0, and the data equal."""
+    days = pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=40), "x": np.arange(40.0) % 7})
+    explained = linear(np.arange(80.0).reshape(40, 2), names=["day", "x"], data=days)
+    found = explained[:20].compare(explained[20:], n_permutations=19)
+    numbers = days.assign(day=np.arange(40.0))
+    expected = decompose_mmd(numbers[:20], numbers[20:], bandwidth="column-median", n_permutations=19)
+    np.testing.assert_allclose(found.drift.values, expected.values, atol=roundings(500))
+    assert found.drift.p_value < 0.1
+
+
 def test_text_missing_numbers_and_groups_are_one_player_each(tmp_path):
     rng = np.random.default_rng(0)
     n = 80

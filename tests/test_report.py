@@ -412,6 +412,14 @@ def test_a_value_and_an_error_of_zero_are_not_drawn():
     assert picture.count(" ± ") == 2 + 2  # in words, and in the titles of bars
 
 
+def test_dates_are_read_as_dates():
+    days = pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=30), "x": np.arange(30.0)})
+    page = render(linear(np.arange(60.0).reshape(30, 2), names=["day", "x"], data=days))
+    assert ">day = 2024-01-01<" in page
+    assert re.findall(r'class="tick">(2024-\d\d-\d\d)<', page)
+    assert "30 categories" not in page
+
+
 def test_large_numbers_stay_apart():
     """Ticks and cells of pairs are wider than their usual room."""
     row = linear([[-123456.0, 65432.0, -20000.0]], seed=1, index="banzhaf", value_function="functional")

@@ -338,6 +338,19 @@ def test_settings_of_another_type_are_refused():
         decompose_mmd(GOOD, GOOD, bandwidth=None)
 
 
+def test_an_identifier_that_hides_all_other_columns_is_named(recwarn):
+    X, Z = (pd.DataFrame(part, columns=["a", "b"]) for part in samples(40, 40, 2))
+    names = np.array([f"customer {i}" for i in range(80)])
+    with pytest.warns(
+        ExplanationWarning, match=r"category of their own in 'name', which hides .* 80 categories in 80 rows\. Leave"
+    ):
+        found = decompose_mmd(X.assign(name=names[:40]), (Z + 9.0).assign(name=names[40:]), bandwidth=1.0)
+    assert abs(found.total) <= roundings(80)
+    recwarn.clear()
+    decompose_mmd(X.assign(town=names[:40] > "customer 2"), Z.assign(town=names[:40] > "customer 3"), bandwidth=1.0)
+    assert not recwarn
+
+
 def test_columns_that_a_common_bandwidth_cannot_see_are_named(recwarn):
     X, Z = samples(40, 40, 3)
     unscaled = np.array([1.0, 1e4, 1.0])

@@ -106,6 +106,17 @@ def test_solution_is_a_stationary_point_of_the_objective(value_function, feature
         np.testing.assert_allclose(up - down, 0, atol=conditioned(1e5) * up)
 
 
+@pytest.mark.parametrize(
+    "kernel", ["rbf", "linear", "poly", k.RBF(0.8) + k.DotProduct(0.4), k.RBF(1.2) + k.ConstantKernel(0.5)]
+)
+def test_the_penalised_observational_values_are_those_of_an_explanation(kernel):
+    """Linear and polynomial factors do not say how close rows are: both condition on Gaussians where there are only such."""
+    settings = {"value_function": "observational", "eta": 0.05}
+    model = ShapleyKernelRidge(kernel=kernel, gamma=0.3, alpha=0.2, shapley_penalty=5.0, features=[0, 3], **settings).fit(X, Y)
+    values = explain(model, X, X, **settings).values[:, [0, 3]]
+    np.testing.assert_allclose(model.mean_squared_values_, (values**2).sum(axis=1).mean(), rtol=conditioned(1e5))
+
+
 def test_without_penalty_it_is_kernel_ridge():
     ours = ShapleyKernelRidge(gamma=0.3, alpha=0.1, shapley_penalty=0.0).fit(X, Y)
     theirs = KernelRidge(kernel="rbf", gamma=0.3, alpha=0.1).fit(X, Y)

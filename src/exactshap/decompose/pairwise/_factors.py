@@ -33,6 +33,8 @@ from exactshap.solvers.product import shorten_mixture
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
 # As a fraction of the bandwidth: where rows of a column differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
+# Rows: from here on, a column of categories that mostly occur once is named.
+FEW_ROWS = 20
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 SQUARABLE = 2.0**500
 # Rows: the median distance is exact up to here, and that of a seeded subsample of this size beyond.
@@ -169,6 +171,7 @@ def read_factors(
     explicit = isinstance(kernel, (Mapping, list, tuple))
     categorical = [name == "categorical" if name and (explicit or name == "categorical") else None for name in wanted]
     columns, is_category = encode_columns(tables, owners, categorical)
+    _warn_of_identifiers(columns, [j for j, text in enumerate(is_category) if text and categorical[j] is None], names)
     kernels = tuple("categorical" if text else name or "rbf" for name, text in zip(wanted, is_category, strict=True))
     players, player_names = players_of(Request(groups=groups), names)
     # one factor more, of the same player, says whether a number is missing: a level of its own, as far as can be from every number
@@ -191,6 +194,16 @@ def read_factors(
         names=player_names,
         radial=radial,
     )
+
+
+def _warn_of_identifiers(columns: np.ndarray, texts: list[int], names: tuple[str, ...]) -> None:
+    """Warn of a category for almost every row: its factor is 0 between rows, and with it the kernel of all columns."""
+    n_rows = columns.shape[1]
+    for j in texts:
+        n_categories = int(columns[j].max(initial=-1.0)) + 1
+        if n_rows >= FEW_ROWS and 2 * n_categories > n_rows:
+            what = f"Rows mostly have a category of their own in {names[j]!r}, which hides what the other columns hold"
+            warn(message(what, f"{n_categories} categories in {n_rows} rows", "Leave it out"), ExplanationWarning)
 
 
 def read_side(

@@ -18,6 +18,7 @@ from exactshap.solvers.rkhs import (
     choose_eta,
     coalition_weights,
     embedding_weights,
+    median_gaussian,
     player_functionals,
     subset_product,
 )
@@ -152,9 +153,10 @@ def _observational(
     """Return Gamma of conditional mean embeddings, exact or as a mean over random coalitions."""
     factors = [_factors(part, X) for part in parts]
     amplitudes = np.array([part.amplitude for part in parts])
-    known = (
-        np.tensordot(np.abs(amplitudes) / np.abs(amplitudes).sum(), np.stack(factors), axes=1) if len(parts) > 1 else factors[0]
-    )
+    # What is conditioned on is that of explanations: monomials do not measure how close rows are
+    close = [(abs(part.amplitude), f) for part, f in zip(parts, factors, strict=True) if not part.is_monomial]
+    shown = close or [(1.0, _factors(median_gaussian(X), X))]
+    known = np.ascontiguousarray(sum(share / sum(amplitude for amplitude, _ in shown) * f for share, f in shown))
     eta = choose_eta(known) if isinstance(eta, str) and eta == "auto" else check_eta(eta, "ShapleyKernelRidge")
 
     def embedded(mask: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor
 from exactshap.results.plots._columns import Shown as Shown
+from exactshap.results.plots._columns import cell_words as cell_words
 from exactshap.results.plots._palette import Palette, palette
 from exactshap.results.plots._palette import current_palette as current_palette
 from exactshap.results.plots._palette import dark_palette as dark_palette

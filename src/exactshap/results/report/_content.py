@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.results.data import Cells, ExplanationData, Observed, axis_name, cells, readable, row_name
-from exactshap.results.plots import Shown
+from exactshap.results.data import Cells, ExplanationData, Observed, as_days, axis_name, cells, readable, row_name
+from exactshap.results.plots import Shown, cell_words
 from exactshap.results.report._svg import number
 
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
@@ -35,12 +35,13 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """Hold the cells and values of one player on the drawn rows; ``categories`` for text."""
+    """Hold the cells and values of one player on the drawn rows; ``categories`` for text, days since 1970 for dates."""
 
     name: str
     x: np.ndarray
     values: np.ndarray
     categories: tuple[str, ...] | None
+    dates: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +172,9 @@ def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) ->
 
 
 def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
+    days = None if shown.numeric[j] else as_days(shown.display[:, j])
+    if days is not None:
+        return Dependence(axis_name(explanation, j), days, values[:, j], None, dates=True)
     categories = shown.categories(j) or (None if shown.numeric[j] else ())
     return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
@@ -202,8 +206,7 @@ def _labelled(row: ExplanationData, j: int, shown: Cells | None) -> str:
     if shown is None:
         return row.feature_names[j]
     cell = shown.display[0, j]
-    text = cell if isinstance(cell, str) else number(float(cell))
-    return f"{row.feature_names[j]} = {text or 'missing'}"
+    return f"{row.feature_names[j]} = {cell_words(cell) if isinstance(cell, str) else number(float(cell))}"
 
 
 def _pairs(explanation: ExplanationData, shown: int = 10) -> Pairs | None:

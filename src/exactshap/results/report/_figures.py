@@ -97,8 +97,10 @@ def bar_from_zero(name: str, value: float, interval: np.ndarray, y: float, scale
     return parts
 
 
-def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequence[str] | None, *, label: str) -> str:
-    """Draw one feature's values against its numbers or categories."""
+def dependence(
+    x: np.ndarray, values: np.ndarray, name: str, categories: Sequence[str] | None, *, label: str, dates: bool = False
+) -> str:
+    """Draw one feature's values against its numbers, dates or categories."""
     width, height, left, top = 345.0, 215.0, 52.0, 10.0
     missing = ~np.isfinite(x)
     start = left + (40 if missing.any() else 0)  # a tick at the start stays clear of the word below
@@ -109,7 +111,8 @@ def dependence(x: np.ndarray, values: np.ndarray, name: str, categories: Sequenc
     up = svg.Scale.over(values, height, top, include=0.0)
     parts = [_vertical_axis(up, left, width - 10)]
     if categories is None:
-        parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4))
+        write = svg.date if dates else svg.number
+        parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4, write=write))
         spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
     else:
         parts.append(svg.category_axis(across, height, name, categories))

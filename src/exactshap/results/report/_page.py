@@ -135,7 +135,8 @@ def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -
         "beeswarm": safe(figures.beeswarm(item.values, item.numbers, item.names, label=value)),
         "bars": safe(figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})")),
         "dependences": [
-            safe(figures.dependence(plot.x, plot.values, plot.name, plot.categories, label=value)) for plot in item.dependences
+            safe(figures.dependence(plot.x, plot.values, plot.name, plot.categories, label=value, dates=plot.dates))
+            for plot in item.dependences
         ],
         "rows": [(row, safe(figures.row_bars(row, label=view.unit if row.additive else value))) for row in item.rows],
         "matrix": ""

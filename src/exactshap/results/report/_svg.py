@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -32,6 +32,15 @@ def number(value: float) -> str:
         return "missing" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
     written = f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
     return written.replace("-", MINUS)
+
+
+def date(days: float) -> str:
+    """Write days since 1970 as a date, with its time unless that is midnight.
+
+    >>> date(19723.0), date(19723.5)
+    ('2024-01-01', '2024-01-01 12:00')
+    """
+    return str(np.datetime64(round(1440.0 * days), "m")).replace("T", " ").removesuffix(" 00:00")
 
 
 def decimals(values: Iterable[float]) -> int:
@@ -145,18 +154,18 @@ def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
     return f'<polyline class="{style}" points="{points}"/>'
 
 
-def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5) -> str:
+def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5, write: Callable[[float], str] = number) -> str:
     """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
     ticks = scale.ticks(wanted)
-    while wanted > 2 and text_width(map(number, ticks), 11.0) + 6.0 > (scale.stop - scale.start) / max(len(ticks), 1):
+    while wanted > 2 and text_width(map(write, ticks), 11.0) + 6.0 > (scale.stop - scale.start) / max(len(ticks), 1):
         wanted -= 1
         ticks = scale.ticks(wanted)
     for tick in ticks:
         x = float(scale(tick))
         parts += [
             line(x, top, x, y, "zero" if tick == 0 else "grid"),
-            text(x, y + 15, number(tick), anchor="middle", style="tick"),
+            text(x, y + 15, write(tick), anchor="middle", style="tick"),
         ]
     parts.append(text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
     return "".join(parts)

@@ -6,6 +6,7 @@ from exactshap.solvers.rkhs._embedding import FeatureRidge as FeatureRidge
 from exactshap.solvers.rkhs._embedding import check_eta as check_eta
 from exactshap.solvers.rkhs._embedding import choose_eta as choose_eta
 from exactshap.solvers.rkhs._embedding import embedding_weights as embedding_weights
+from exactshap.solvers.rkhs._embedding import median_gaussian as median_gaussian
 from exactshap.solvers.rkhs._embedding import pivoted_rows as pivoted_rows
 from exactshap.solvers.rkhs._embedding import ridge_inverse as ridge_inverse
 from exactshap.solvers.rkhs._embedding import subset_product as subset_product

@@ -18,6 +18,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
 from exactshap.errors import InputError
+from exactshap.kernels import Component
 
 fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
 mirror = kernel("rkhs.mirror(matrix)")
@@ -38,6 +39,14 @@ def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: 
     out = np.empty(((n if stop is None else min(stop, n)) - start, m))
     fill_product(np.ascontiguousarray(factors).reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
     return out
+
+
+def median_gaussian(rows: np.ndarray) -> Component:
+    """Return the Gaussian kernel with the rows' median distances as bandwidths, for kernels that measure no closeness."""
+    some = rows[:: max(1, len(rows) // 500)]
+    distances = np.abs(some[:, None, :] - some[None, :, :]).reshape(-1, rows.shape[1])
+    bandwidth = np.array([np.median(d[d > 0]) if np.any(d > 0) else 1.0 for d in distances.T])
+    return Component(squared=0.5 / bandwidth**2)
 
 
 def check_eta(eta: Any, owner: str) -> float:

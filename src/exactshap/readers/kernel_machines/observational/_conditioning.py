@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import InputError
-from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine import BoundMachine
+from exactshap.solvers.rkhs import median_gaussian
 
 
 def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
@@ -39,21 +39,12 @@ def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -
     components = [part.component for part in machine.expansion.parts]
     columns = np.ascontiguousarray(second.T)
     if not components:
-        return players_first(machine, _median_gaussian(machine).factors(first, columns))
+        return players_first(machine, median_gaussian(conditioning_rows(machine)[0]).factors(first, columns))
     total = sum(abs(part.amplitude) for part in components)
     mean: Any = 0.0
     for part in components:
         mean = mean + abs(part.amplitude) / total * machine.grouped(part.factors(first, columns))
     return np.ascontiguousarray(np.moveaxis(mean, 1, 0))
-
-
-def _median_gaussian(machine: BoundMachine) -> Component:
-    """Return the Gaussian kernel with the conditioning rows' median distances as bandwidths."""
-    rows, _ = conditioning_rows(machine)
-    some = rows[:: max(1, len(rows) // 500)]
-    distances = np.abs(some[:, None, :] - some[None, :, :]).reshape(-1, rows.shape[1])
-    bandwidth = np.array([np.median(d[d > 0]) if np.any(d > 0) else 1.0 for d in distances.T])
-    return Component(squared=0.5 / bandwidth**2)
 
 
 def players_first(machine: BoundMachine, factors: np.ndarray) -> np.ndarray:
