@@ -1,6 +1,6 @@
 """Fill the template of the interactive page: one file with its numbers, charts and scripts, without requests.
 
-The scripts are Vega as Python packages bring it, and ours; a policy allows no others.
+The scripts are Vega as a Python package brings it, and ours; a policy allows no others.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, filter_grammar
 from exactshap.results.report._template import template
 from exactshap.results.report._words import page_words
-from exactshap.results.report.interactive import charts, pack
+from exactshap.results.report.interactive import pack
 
 # The second script is a module, which is strict and may await
 _SCRIPT_PLACES = ("@@vega@@", "@@script@@")
@@ -40,7 +39,6 @@ def render_interactive(explanation: ExplanationData, *, target: Column = None, s
         **page_words(explanation, seed=seed, interactive=True, **words),
         packed=pack(explanation, target=target, seed=seed),
         errors=errors,
-        charts=json.dumps(charts()).replace("<", "\\u003c"),
         policy=content_policy(library, script),
         vega=_SCRIPT_PLACES[0],
         script=_SCRIPT_PLACES[1],
@@ -60,18 +58,15 @@ def _with_scripts(page: str, *scripts: str) -> str:
 def vega() -> str:
     """Return Vega, Vega-Lite and Vega-Embed as one script without requests; the first call bundles them in some seconds."""
     converter = require("vl_convert", "interactive", purpose="An interactive report")
-    schema = require("altair", "interactive", purpose="An interactive report").SCHEMA_VERSION
-    version = ".".join(schema.removeprefix("v").split(".")[:2])
-    script = converter.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
-    return _inline(script)
+    return _inline(converter.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 @functools.cache
 def own_script() -> str:
-    """Return the page's own script: the filter language and the page's behaviour."""
+    """Return the page's own script: the filter language, the charts and the page's behaviour."""
     folder = Path(__file__).parent / "interactive"
-    filters, page = ((folder / name).read_text(encoding="utf-8") for name in ("filter.js", "page.js"))
-    return _inline(f"const GRAMMAR = {filter_grammar().strip()};\n{filters}{page}")
+    parts = ((folder / name).read_text(encoding="utf-8") for name in ("filter.js", "charts.js", "page.js"))
+    return _inline(f"const GRAMMAR = {filter_grammar().strip()};\n{''.join(parts)}")
 
 
 def _inline(script: str) -> str:

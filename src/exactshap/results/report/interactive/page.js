@@ -52,7 +52,7 @@ const fill = (id, rows, act) => $(id).replaceChildren(...rows.map((row, r) => {
 }));
 
 // Charts: Vega draws SVG in the page's own colours, so that dark screens and paper need no second drawing.
-const views = {}, charts = JSON.parse($("charts").textContent);
+const views = {};
 const show = async (id, chart, data, signals = {}) => {
   const clicked = (_, item) => follow(item?.datum ?? {});
   const view = await (views[id] ??= vegaEmbed($(id), chart).then((made) => made.view.addEventListener("click", clicked)));
