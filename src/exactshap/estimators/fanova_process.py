@@ -112,6 +112,7 @@ STRENGTHS = (0.1, 0.3, 1.0, 3.0)
 SMALLEST_NOISE = 1e-8
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Fit a Gaussian process with Gaussian Shapley values, by a FANOVA kernel.
 
@@ -162,10 +163,9 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
     np.int64(0)
     """
 
-    def __init__(
-        self, *, length_scale: float | str | np.ndarray = "auto", strength: float | str = "auto", noise: float | str = "auto"
-    ) -> None:
-        self.length_scale, self.strength, self.noise = length_scale, strength, noise
+    length_scale: float | str | np.ndarray = "auto"
+    strength: float | str = "auto"
+    noise: float | str = "auto"
 
     def fit(self, X: TableLike, y: Column) -> FanovaGaussianProcess:
         """Fit the process to ``X (n_rows, n_features)`` and ``y (n_rows,)``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -44,6 +45,7 @@ def ranks(strength: np.ndarray) -> np.ndarray:
     return ranking
 
 
+@dataclass(eq=False, repr=False)
 class HSICSelector(ColumnSelector):
     r"""Keep the columns with the largest exact Shapley shares of HSIC(X, y).
 
@@ -101,28 +103,16 @@ class HSICSelector(ColumnSelector):
     array([ 0,  6, 12])
     """
 
-    def __init__(
-        self,
-        n_features_to_select: int | float | None = None,
-        *,
-        kernel: PerColumn = "rbf",
-        kernel_y: PerColumn = "auto",
-        bandwidth: PerColumn = "column-median",
-        bandwidth_y: PerColumn = "median",
-        estimator: str = "biased",
-        n_permutations: int = 0,
-        random_state: RandomState = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.kernel = kernel
-        self.kernel_y = kernel_y
-        self.bandwidth = bandwidth
-        self.bandwidth_y = bandwidth_y
-        self.estimator = estimator
-        self.n_permutations = n_permutations
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_features_to_select: int | float | None = None
+    _: KW_ONLY
+    kernel: PerColumn = "rbf"
+    kernel_y: PerColumn = "auto"
+    bandwidth: PerColumn = "column-median"
+    bandwidth_y: PerColumn = "median"
+    estimator: str = "biased"
+    n_permutations: int = 0
+    random_state: RandomState = 0
+    n_jobs: int | None = None
 
     def fit(self, X: TableLike, y: Column) -> Self:
         """Decompose HSIC(X, y) and rank the columns.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from exactshap.estimators.hsic_selector import MAX_CLASSES, ColumnSelector, rank
 from exactshap.explainer import Explainer
 
 
+@dataclass(eq=False, repr=False)
 class ShadowSelector(ColumnSelector):
     r"""Keep columns that matter more to a model than permuted copies.
 
@@ -76,22 +78,13 @@ class ShadowSelector(ColumnSelector):
     array([0, 1, 2, 3, 4])
     """
 
-    def __init__(
-        self,
-        estimator: Model = None,
-        *,
-        n_trials: int = 40,
-        level: float = 0.05,
-        max_rows: int | None = 1000,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_trials = n_trials
-        self.level = level
-        self.max_rows = max_rows
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    estimator: Model = None
+    _: KW_ONLY
+    n_trials: int = 40
+    level: float = 0.05
+    max_rows: int | None = 1000
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
     def fit(self, X: TableLike, y: Column) -> Self:
         """Fit the model once for each trial and compare columns with shadows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import check_parameters, sample_weights
-from exactshap._runtime.types import Column, Model, RandomState, TableLike
+from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.errors import InputError
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, kept_terms, pieces_of, sum_of_terms
-from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
+from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, WeightingSettings
 
 LOSSES = ("logistic", "hinge")
 
@@ -24,7 +24,8 @@ def _gives_probabilities(model: Model) -> bool:
     return bool(model.loss == "logistic")
 
 
-class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RKHSWeightingClassifier(WeightingSettings, ClassifierMixin, BaseEstimator):
     r"""Classify by the sign of a weighting of base predictors.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr], \qquad
@@ -74,36 +75,9 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        base: str | Instantiation = "relu",
-        *,
-        loss: str = "logistic",
-        subsets: Any = None,
-        sequence: bool = False,
-        n_terms: int = 100,
-        alpha: float = 1e-5,
-        ridge: float = 1e-10,
-        sigma: float = 1.0,
-        gamma: float | None = None,
-        max_theta: float = 0.5,
-        fit_intercept: bool = True,
-        max_iter: int = 1000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.base = base
-        self.loss = loss
-        self.subsets = subsets
-        self.sequence = sequence
-        self.n_terms = n_terms
-        self.alpha = alpha
-        self.ridge = ridge
-        self.sigma = sigma
-        self.gamma = gamma
-        self.max_theta = max_theta
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.random_state = random_state
+    loss: str = "logistic"
+    fit_intercept: bool = True
+    max_iter: int = 1000
 
     def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingClassifier:
         """Draw parameters and subsets, and fit coefficients to X and labels y."""
@@ -113,7 +87,7 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, labels = self._labels(y, weights)
         kept = weights > 0
         X, labels, weights = X[kept], labels[kept], weights[kept]
-        shared = {name: getattr(self, name) for name in _SHARED}
+        shared = {field.name: getattr(self, field.name) for field in fields(WeightingSettings)}
         score = RKHSWeightingRegressor(**shared, fit_intercept=bool(self.fit_intercept))
         score.n_features_in_ = X.shape[1]
         check_parameters(score, score._checks())
@@ -191,6 +165,3 @@ class RKHSWeightingClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-_SHARED = ("base", "subsets", "sequence", "n_terms", "alpha", "ridge", "sigma", "gamma", "max_theta", "random_state")

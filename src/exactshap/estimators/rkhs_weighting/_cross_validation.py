@@ -17,15 +17,14 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
 from exactshap._runtime.checks import is_number
-from exactshap._runtime.types import RandomState
 from exactshap.errors import InputError
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation
 from exactshap.estimators.rkhs_weighting._problem import (
     NormalEquations,
     WeightingProblem,
@@ -98,6 +97,7 @@ def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) 
 ALPHAS = tuple(10.0**power for power in range(-9, -1))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RKHSWeightingCV(RKHSWeightingRegressor):
     r"""Fit an RKHS weighting with ``alpha`` chosen by cross-validation. The score is R2, as in ``RidgeCV``.
 
@@ -143,39 +143,10 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
     True
     """
 
-    solver = "least_squares"
-    alpha = 0.0  # until one is chosen
-
-    def __init__(
-        self,
-        base: str | Instantiation = "relu",
-        *,
-        alphas: Sequence[float] = ALPHAS,
-        cv: Any = 5,
-        subsets: Any = None,
-        sequence: bool = False,
-        n_terms: int = 100,
-        ridge: float = 1e-10,
-        sigma: float = 1.0,
-        gamma: float | None = None,
-        max_theta: float = 0.5,
-        fit_intercept: bool = False,
-        penalty_width: str = "subset",
-        random_state: RandomState = None,
-    ) -> None:
-        self.base = base
-        self.alphas = alphas
-        self.cv = cv
-        self.subsets = subsets
-        self.sequence = sequence
-        self.n_terms = n_terms
-        self.ridge = ridge
-        self.sigma = sigma
-        self.gamma = gamma
-        self.max_theta = max_theta
-        self.fit_intercept = fit_intercept
-        self.penalty_width = penalty_width
-        self.random_state = random_state
+    alphas: Sequence[float] = ALPHAS
+    cv: Any = 5
+    solver: str = field(default="least_squares", init=False)
+    alpha: float = field(default=0.0, init=False)  # until one is chosen
 
     def _checks(self) -> list[tuple[str, bool, str]]:
         fine = np.ndim(self.alphas) == 1 and len(self.alphas) > 0 and all(is_number(alpha) for alpha in self.alphas)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -54,7 +54,25 @@ def _adds_up(model: Model) -> bool:
     raise AttributeError("partial_fit is for solver='least_squares' and a penalty that is given: its normal equations add up")
 
 
-class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class WeightingSettings:
+    """Hold the parameters that all weightings share; the estimators document them."""
+
+    base: str | Instantiation = "relu"
+    _: KW_ONLY
+    subsets: Any = None
+    sequence: bool = False
+    n_terms: int = 100
+    alpha: float = 1e-5
+    ridge: float = 1e-10
+    sigma: float = 1.0
+    gamma: float | None = None
+    max_theta: float = 0.5
+    random_state: RandomState = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RKHSWeightingRegressor(WeightingSettings, RegressorMixin, BaseEstimator):
     r"""Fit base predictors weighted by a function of an RKHS.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr]
@@ -129,40 +147,9 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
     True
     """
 
-    # Of earlier calls of ``partial_fit``
-    _equations: NormalEquations
-    _largest: np.ndarray
-
-    def __init__(
-        self,
-        base: str | Instantiation = "relu",
-        *,
-        subsets: Any = None,
-        sequence: bool = False,
-        n_terms: int = 100,
-        alpha: float = 1e-5,
-        ridge: float = 1e-10,
-        sigma: float = 1.0,
-        gamma: float | None = None,
-        max_theta: float = 0.5,
-        fit_intercept: bool = False,
-        penalty_width: str = "subset",
-        solver: str = "least_squares",
-        random_state: RandomState = None,
-    ) -> None:
-        self.base = base
-        self.subsets = subsets
-        self.sequence = sequence
-        self.n_terms = n_terms
-        self.alpha = alpha
-        self.ridge = ridge
-        self.sigma = sigma
-        self.gamma = gamma
-        self.max_theta = max_theta
-        self.fit_intercept = fit_intercept
-        self.penalty_width = penalty_width
-        self.solver = solver
-        self.random_state = random_state
+    fit_intercept: bool = False
+    penalty_width: str = "subset"
+    solver: str = "least_squares"
 
     def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingRegressor:
         """Draw parameters and subsets, and fit their coefficients.
@@ -208,8 +195,8 @@ class RKHSWeightingRegressor(RegressorMixin, BaseEstimator):
             self._drawn = self._draw()
         problem = WeightingProblem(self._drawn.groups, X, y, weights, self.alpha, self.ridge, self._drawn.rng)
         part, norms = NormalEquations.of(problem), largest_norms(X)
-        self._equations = part if begins else self._equations + part
-        self._largest = norms if begins else np.maximum(self._largest, norms)
+        self._equations: NormalEquations = part if begins else self._equations + part
+        self._largest: np.ndarray = norms if begins else np.maximum(self._largest, norms)
         # The sums replace the rows; only the penalty of the problem is used.
         coefficients, self.intercept_ = self._equations.solve(replace(problem, X=X[:0]), centred=self.fit_intercept)
         return self._keep(self._drawn, coefficients, self._largest)

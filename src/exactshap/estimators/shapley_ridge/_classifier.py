@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from exactshap._runtime.checks import check_parameters, is_number, sample_weights
-from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
+from exactshap._runtime.checks import check_parameters, is_number
+from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError
-from exactshap.estimators.shapley_ridge._penalised_basis import (
-    Basis,
-    cross_kernel,
-    penalised_basis,
-    shared_checks,
-)
+from exactshap.estimators.shapley_ridge._penalised_basis import Basis, PenalisedKernelModel
 
 
-class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ShapleyKernelClassifier(ClassifierMixin, PenalisedKernelModel):
     r"""Fit kernel logistic regression with a penalty on some features' Shapley values.
 
     .. math:: \min_{f \in H_k} \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha \|f\|^2
@@ -64,39 +59,15 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
     (3, 2)
     """
 
-    def __init__(
-        self,
-        kernel: str | Foreign = "rbf",
-        *,
-        gamma: float | None = None,
-        alpha: float = 1.0,
-        shapley_penalty: float = 1.0,
-        features: Any = None,
-        value_function: str = "interventional",
-        eta: float | str | None = 1e-3,
-        n_coalitions: int = 64,
-        random_state: RandomState = None,
-        max_iter: int = 1000,
-        tol: float = 1e-8,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.shapley_penalty = shapley_penalty
-        self.features = features
-        self.value_function = value_function
-        self.eta = eta
-        self.n_coalitions = n_coalitions
-        self.random_state = random_state
-        self.max_iter = max_iter
-        self.tol = tol
+    max_iter: int = 1000
+    tol: float = 1e-8
 
     def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> ShapleyKernelClassifier:
         """Fit the classifier to rows X (n_samples, n_features) and labels y (n_samples,)."""
         check_parameters(
             self,
             [
-                *shared_checks(self),
+                *self._checks(),
                 ("alpha", is_number(self.alpha, above=True), "a float > 0"),
                 ("max_iter", is_number(self.max_iter, 1, whole=True), "an int >= 1"),
                 ("tol", is_number(self.tol, above=True), "a float > 0"),
@@ -104,15 +75,11 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
         )
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        weights = sample_weights(sample_weight, len(X))
-        keep = weights > 0
-        X, y, weights = X[keep], y[keep], weights[keep]
+        y, weights = self._weighted(X, y, sample_weight)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError("ShapleyKernelClassifier needs rows of at least 2 classes", f"Got {len(self.classes_)} class")
-        self.X_fit_ = X
-        self.kernel_, basis = penalised_basis(self, X, weights)
-        self._solve(basis, labels, weights)
+        self._solve(self._basis(weights), labels, weights)
         return self
 
     def _solve(self, basis: Basis, labels: np.ndarray, weights: np.ndarray) -> None:
@@ -127,9 +94,7 @@ class ShapleyKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return log-odds of the second class (n_samples,), or scores (n_samples, n_classes)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
+        return self._function(X)
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return the probability of each class, (n_samples, n_classes)."""

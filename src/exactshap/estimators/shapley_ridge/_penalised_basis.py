@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from exactshap._runtime.checks import is_number
-from exactshap._runtime.types import Model
+from exactshap._runtime.checks import is_number, sample_weights
+from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.kernels import Component, Kernel, from_pairwise
 from exactshap.solvers.rkhs import (
@@ -30,15 +32,65 @@ PREDICTED_VALUES = 2**23
 MAX_FUNCTIONAL_BYTES = 8.0 * 2**30
 
 
-def shared_checks(model: Model) -> list[tuple[str, bool, str]]:
-    """Return the conditions on the parameters that both estimators share."""
-    return [
-        ("gamma", model.gamma is None or is_number(model.gamma, above=True), "a float > 0 or None"),
-        ("alpha", is_number(model.alpha), "a float >= 0"),
-        ("shapley_penalty", is_number(model.shapley_penalty), "a float >= 0"),
-        ("value_function", model.value_function in VALUE_FUNCTIONS, f"one of {list(VALUE_FUNCTIONS)}"),
-        ("n_coalitions", is_number(model.n_coalitions, 2, whole=True), "an int >= 2"),
-    ]
+@dataclass(eq=False, repr=False)
+class PenalisedKernelModel(BaseEstimator):  # type: ignore[misc]
+    """Hold the parameters that both estimators share, and the rows of their fits; the estimators document them."""
+
+    kernel: str | Foreign = "rbf"
+    _: KW_ONLY
+    gamma: float | None = None
+    alpha: float = 1.0
+    shapley_penalty: float = 1.0
+    features: Any = None
+    value_function: str = "interventional"
+    eta: float | str | None = 1e-3
+    n_coalitions: int = 64
+    random_state: RandomState = None
+
+    def _checks(self) -> list[tuple[str, bool, str]]:
+        return [
+            ("gamma", self.gamma is None or is_number(self.gamma, above=True), "a float > 0 or None"),
+            ("alpha", is_number(self.alpha), "a float >= 0"),
+            ("shapley_penalty", is_number(self.shapley_penalty), "a float >= 0"),
+            ("value_function", self.value_function in VALUE_FUNCTIONS, f"one of {list(VALUE_FUNCTIONS)}"),
+            ("n_coalitions", is_number(self.n_coalitions, 2, whole=True), "an int >= 2"),
+        ]
+
+    def _weighted(self, X: np.ndarray, y: np.ndarray, sample_weight: Column) -> tuple[np.ndarray, np.ndarray]:
+        """Keep the rows of positive weight as ``X_fit_``; return their targets and weights."""
+        weights = sample_weights(sample_weight, len(X))
+        keep = weights > 0
+        self.X_fit_ = X[keep]
+        return y[keep], weights[keep]
+
+    def _function(self, X: TableLike) -> np.ndarray:
+        """Return f(x), (n_rows,) or (n_rows, n_functions)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
+
+    def _basis(self, weights: np.ndarray) -> Basis:
+        """Set ``kernel_``, and return the basis of the training rows."""
+        X, (n, d) = self.X_fit_, self.X_fit_.shape
+        self.kernel_ = from_pairwise(self.kernel, d, gamma=self.gamma)
+        columns = penalised_columns(self.features, d, getattr(self, "feature_names_in_", None))
+        random_state = check_random_state(self.random_state)
+        _refuse_too_large(n, d, len(columns))
+        eigenvalues, vectors = np.linalg.eigh(cross_kernel(self.kernel_, X, X))
+        keep = eigenvalues > n * np.finfo(float).eps * max(eigenvalues[-1], 0.0)
+        roots = np.sqrt(eigenvalues[keep])
+        to_dual = vectors[:, keep] / roots
+        shares = weights / weights.sum()
+        parts = self.kernel_.expand(d)
+        if self.value_function == "interventional":
+            functionals: Functionals = _interventional(parts, X, shares, columns), None
+        else:
+            functionals = _observational(parts, X, shares, columns, self.eta, self.n_coalitions, random_state)
+        gram = np.zeros((len(roots), len(roots)))
+        for gamma in functionals[0]:
+            coordinates = to_dual.T @ gamma
+            gram += (coordinates * shares) @ coordinates.T
+        return Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals[1])
 
 
 def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -86,30 +138,6 @@ class Basis:
     to_dual: np.ndarray  # (n, rank): U Lambda^(-1/2): alpha = to_dual beta
     gram: np.ndarray  # (rank, rank): sum_a sum_q w_q / sum(w) of the outer products of the penalised functionals
     relative_error: float | None
-
-
-def penalised_basis(model: Model, X: np.ndarray, weights: np.ndarray) -> tuple[Kernel, Basis]:
-    """Return an estimator's kernel, and the basis of its training rows."""
-    n, d = X.shape
-    kernel = from_pairwise(model.kernel, d, gamma=model.gamma)
-    columns = penalised_columns(model.features, d, getattr(model, "feature_names_in_", None))
-    random_state = check_random_state(model.random_state)
-    _refuse_too_large(n, d, len(columns))
-    eigenvalues, vectors = np.linalg.eigh(cross_kernel(kernel, X, X))
-    keep = eigenvalues > n * np.finfo(float).eps * max(eigenvalues[-1], 0.0)
-    roots = np.sqrt(eigenvalues[keep])
-    to_dual = vectors[:, keep] / roots
-    shares = weights / weights.sum()
-    parts = kernel.expand(d)
-    if model.value_function == "interventional":
-        functionals: Functionals = _interventional(parts, X, shares, columns), None
-    else:
-        functionals = _observational(parts, X, shares, columns, model.eta, model.n_coalitions, random_state)
-    gram = np.zeros((len(roots), len(roots)))
-    for gamma in functionals[0]:
-        coordinates = to_dual.T @ gamma
-        gram += (coordinates * shares) @ coordinates.T
-    return kernel, Basis(vectors[:, keep] * roots, to_dual, (gram + gram.T) / 2.0, functionals[1])
 
 
 def _refuse_too_large(n: int, d: int, n_columns: int) -> None:

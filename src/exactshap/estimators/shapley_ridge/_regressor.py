@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import validate_data
 
-from exactshap._runtime.checks import check_parameters, sample_weights
-from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
+from exactshap._runtime.checks import check_parameters
+from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError
-from exactshap.estimators.shapley_ridge._penalised_basis import (
-    Basis,
-    cross_kernel,
-    penalised_basis,
-    shared_checks,
-)
+from exactshap.estimators.shapley_ridge._penalised_basis import Basis, PenalisedKernelModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +32,8 @@ class RidgePath:
     mean_squared_values: np.ndarray
 
 
-class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, PenalisedKernelModel):
     r"""Fit kernel ridge regression with a penalty on some features' Shapley values.
 
     .. math:: \min_{f \in H_k} \sum_i w_i (y_i - f(x_i))^2 + \alpha \|f\|^2
@@ -106,30 +101,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernel: str | Foreign = "rbf",
-        *,
-        gamma: float | None = None,
-        alpha: float = 1.0,
-        shapley_penalty: float = 1.0,
-        penalty_scale: str = "mean",
-        features: Any = None,
-        value_function: str = "interventional",
-        eta: float | str | None = 1e-3,
-        n_coalitions: int = 64,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.shapley_penalty = shapley_penalty
-        self.penalty_scale = penalty_scale
-        self.features = features
-        self.value_function = value_function
-        self.eta = eta
-        self.n_coalitions = n_coalitions
-        self.random_state = random_state
+    penalty_scale: str = "mean"
 
     def fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> ShapleyKernelRidge:
         """Fit the regressor.
@@ -151,9 +123,7 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_samples,) or (n_samples, n_targets)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return np.asarray(cross_kernel(self.kernel_, X, self.X_fit_) @ self.dual_coef_)
+        return self._function(X)
 
     def path(self, X: TableLike, y: Column, shapley_penalties: Sequence[float], sample_weight: Column = None) -> RidgePath:
         """Return the solutions over a grid of penalties, without fitting the estimator.
@@ -173,17 +143,11 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _prepare(self, X: TableLike, y: Column, sample_weight: Column) -> tuple[np.ndarray, _Problem]:
         """Validate, drop rows of weight zero, and set up the problem."""
-        check_parameters(
-            self, [*shared_checks(self), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")]
-        )
+        check_parameters(self, [*self._checks(), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")])
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        weights = sample_weights(sample_weight, len(X))
-        keep = weights > 0
-        X, y, weights = X[keep], np.asarray(y, float)[keep], weights[keep]
-        self.X_fit_ = X
-        self.kernel_, basis = penalised_basis(self, X, weights)
+        y, weights = self._weighted(X, np.asarray(y, float), sample_weight)
         scale = 1.0 if self.penalty_scale == "mean" else float(weights.sum())
-        return y, _Problem(basis, y.reshape(len(y), -1), weights, float(self.alpha), scale)
+        return y, _Problem(self._basis(weights), y.reshape(len(y), -1), weights, float(self.alpha), scale)
 
 
 @dataclass(frozen=True, eq=False)
