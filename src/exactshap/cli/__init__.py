@@ -1,4 +1,4 @@
-"""Run the command ``exactshap``: one file per command, each with a function ``command``, imported when it is run.
+"""Run the command ``exactshap``: commands are functions of files that are imported when they run.
 
 Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows the traceback.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -30,19 +29,19 @@ _TYPED = (
     (r"resume=False", "--no-resume"),
 )
 
-# command -> file in this folder, and its function if not ``command``; commands without a file are left out
+# command -> file in this folder and its function
 COMMANDS = {
-    "demo": "demo",
-    "explain": "explain",
-    "report": "report",
-    "check": "check",
-    "compare": "compare",
-    "reasons": "reasons",
-    "app": "app",
+    "demo": "commands.demo",
+    "explain": "commands.explain",
+    "report": "commands.report",
+    "check": "commands.check",
+    "compare": "shares.compare",
+    "reasons": "commands.reasons",
+    "app": "commands.app",
     "r2": "shares.r2",
     "mmd": "shares.mmd",
     "hsic": "shares.hsic",
-    "show-versions": "demo.versions",
+    "show-versions": "commands.versions",
 }
 
 
@@ -85,10 +84,9 @@ def _app(arguments: list[str]) -> Any:
     app.callback()(_general_options(typer))
     command = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name in [command] if command in COMMANDS else COMMANDS:
-        file, _, function = COMMANDS[name].partition(".")
-        if importlib.util.find_spec(f"{__name__}.{file}"):
-            module = importlib.import_module(f"{__name__}.{file}")
-            app.command(name, epilog=EXAMPLES.get(name))(getattr(module, function or "command"))
+        file, function = COMMANDS[name].split(".")
+        module = importlib.import_module(f"{__name__}.{file}")
+        app.command(name, epilog=EXAMPLES.get(name))(getattr(module, function))
     return app
 
 

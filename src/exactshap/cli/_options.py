@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
+import tomllib
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from exactshap._runtime.files import read_bounded
+from exactshap.cli._work import Task
 from exactshap.errors import InputError, ModelFormatError
-
-if TYPE_CHECKING:
-    from exactshap.cli._work import Task
 
 # Bytes: names of some million columns.
 _MAX_TOML = 2**26
@@ -124,7 +124,7 @@ def takes(argument: str, shared: Shared, make: Callable[..., Any]) -> Callable[[
             command(**typed, **{argument: made})
 
         # Typer reads the signature, and does not know the type of the argument itself
-        types = get_type_hints(command, localns={"Task": object}, include_extras=True)
+        types = get_type_hints(command, include_extras=True)
         own = [one.replace(annotation=types[name]) for name, one in Signature.from_callable(command).parameters.items()]
         others = [Parameter(name, Parameter.KEYWORD_ONLY, default=one[1], annotation=one[0]) for name, one in shared.items()]
         of_command = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in own if one.name != argument]
@@ -149,8 +149,6 @@ def _task(
     keep: list[str] | None = None,
     **others: Any,
 ) -> Task:
-    from exactshap.cli._work import Task
-
     settings: dict[str, Any] = {
         "value_function": value_function,
         "output": output_choice(model_output),
@@ -175,10 +173,6 @@ def read_groups(path: Path | None) -> dict[str, list[str]] | None:
 
 def read_toml(path: Path | None, kind: type, wrong: str, example: str) -> dict[str, Any] | None:
     """Return the content of a TOML file, values of one kind; refuse others."""
-    import tomllib
-
-    from exactshap._runtime.files import read_bounded
-
     if path is None:
         return None
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,11 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.errors import InputError
+from exactshap.frames import Table, as_table
 from exactshap.results.data import filtered_rows
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
-    from exactshap.frames import Table
     from exactshap.results.explanation import Explanation
 
 
@@ -57,15 +58,20 @@ class Task:
         """Read the files; return the bound Explainer and the rows."""
         rows = self.file.name  # first, as reading the model takes longer
         explainer = self.without_data()
-        X = take_columns(self.table(), tuple(name for name in self.drop if name != self.offset), what=rows)
+        X = take_columns(self.table.native, tuple(name for name in self.drop if name != self.offset), what=rows)
         if self.offset is not None:
             take_columns(X, (self.offset,), what=rows)  # raises if it is not there
         self._refuse_unknown(X, explainer.reader.traits.fitted_names)
         return explainer, X
 
-    def row_numbers(self, table: Table) -> np.ndarray:
-        """Return which rows of the whole table are explained."""
-        everything = np.arange(table.n_rows)
+    @cached_property
+    def _whole(self) -> Table:
+        return as_table(read_table(self.file), what=self.file.name, allow_empty=True)
+
+    @cached_property
+    def _row_numbers(self) -> np.ndarray:
+        """Return which rows of the file are explained."""
+        table, everything = self._whole, np.arange(self._whole.n_rows)
         if isinstance(self.rows, str):
             kept = filtered_rows(table, table.names or (), self.rows)
             if not kept.any():
@@ -78,31 +84,16 @@ class Task:
             raise InputError(f"There is no row {outside}", f"{self.file.name} has {table.n_rows} rows, numbered from 0")
         return everything[self.rows]
 
-    def table(self) -> Any:
-        """Read the chosen rows, with all columns."""
-        whole = self._whole()
-        return whole.native if self.rows is None else whole.take(self.row_numbers(whole)).native
-
-    def _whole(self) -> Table:
-        from exactshap.frames import as_table
-
-        return as_table(read_table(self.file), what=self.file.name, allow_empty=True)
-
-    def labelled(self, explanation: Explanation) -> Any:
-        """Return the values as a frame: row, kept columns, ``phi_<feature>``, baseline, prediction, residual, standard errors."""
-        from exactshap.scale import output_columns
-
-        return output_columns(explanation, before=self.kept_columns())
+    @cached_property
+    def table(self) -> Table:
+        """Return the chosen rows, with all columns."""
+        return self._whole if self.rows is None else self._whole.take(self._row_numbers)
 
     def kept_columns(self) -> dict[str, np.ndarray]:
         """Return the numbers of the chosen rows, and their columns to keep."""
-        from exactshap.frames import as_table
-
-        table = as_table(self.table())
-        numbers = self.row_numbers(self._whole())
-        names = table.names or ()
-        take_columns(table.native, self.keep, what=self.file.name)  # raises for a column that is not there
-        return {"row": numbers, **{name: table.column(names.index(name)) for name in self.keep}}
+        names = self.table.names or ()
+        take_columns(self.table.native, self.keep, what=self.file.name)  # raises for a column that is not there
+        return {"row": self._row_numbers, **{name: self.table.column(names.index(name)) for name in self.keep}}
 
     def without_data(self) -> Explainer:
         """Read model and background; return the bound Explainer."""
@@ -111,13 +102,10 @@ class Task:
         return Explainer(self.read_model(), self.read_background(), **self.settings)
 
     def read_model(self) -> Any:
-        """Read the model."""
         return load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
 
     def read_background(self) -> Any:
         """Read the background, if there is one; columns to drop need not be in it."""
-        from exactshap.frames import as_table
-
         if self.background is None:
             return None
         table = read_table(self.background)
@@ -127,8 +115,6 @@ class Task:
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
         """Refuse columns that the model does not know, such as the target."""
-        from exactshap.frames import as_table
-
         known = None if fitted is None else {*fitted, self.offset}
         unknown = [name for name in as_table(X).names or () if known is not None and name not in known]
         if unknown:
@@ -140,13 +126,10 @@ class Task:
 
     def column(self, name: str) -> Any:
         """Read a column of the chosen rows; from pandas and polars with its name."""
-        from exactshap.frames import as_table
-
-        native = self.table()
+        native = self.table.native
         if type(native).__module__.startswith(("pandas.", "polars.")) and name in native.columns:
             return native[name]
-        table = as_table(native, what=self.file.name)
-        return table.column((table.names or ()).index(name))
+        return self.table.column((self.table.names or ()).index(name))
 
     def explain(self, index: str, order: int) -> Explanation:
         """Explain all rows, with a progress line if it takes long."""

@@ -1,4 +1,4 @@
-"""Run ``exactshap r2``, ``mmd`` and ``hsic``, which split a statistic over the columns."""
+"""Run ``r2``, ``mmd`` and ``hsic``, which split a statistic over the columns, and ``compare``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactshap._runtime.files import atomic_write
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
+from exactshap.cli._io import load_model, read_table, take_columns, write_table
+from exactshap.cli._screen import console
+from exactshap.cli._work import command_line
 from exactshap.errors import InputError
+from exactshap.frames import as_table
 from exactshap.results.data import counted
 
 if TYPE_CHECKING:
-    from exactshap.decompose.r2 import R2Decomposition
+    from exactshap.results.comparison import Cohorts, Comparison
     from exactshap.results.decomposition import PairwiseDecomposition
 
 _ROWS_SHOWN = 15
@@ -80,9 +86,7 @@ def r2(
     jobs: options.Jobs = None,
 ) -> None:
     """Split the R2 of a model exactly over its features."""
-    from exactshap.cli._io import load_model, read_table, take_columns
     from exactshap.decompose import decompose_r2
-    from exactshap.frames import as_table
     from exactshap.results.decomposition import rows_of
 
     table = read_table(data)
@@ -103,7 +107,11 @@ def r2(
         random_state=seed,
         n_jobs=jobs,
     )
-    _show(_facts_of_r2(shares), *rows_of(shares, "feature"), "feature")
+    facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
+    facts += (
+        f", drift {shares.readable(shares.drift or 0.0):.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
+    )
+    _show(facts, *rows_of(shares, "feature"), "feature")
     write_outputs(shares, out, picture, _figure)
 
 
@@ -115,7 +123,6 @@ def mmd(
     chosen: SimpleNamespace,
 ) -> None:
     """Say which columns make two samples differ (maximum mean discrepancy)."""
-    from exactshap.cli._io import read_table, take_columns
     from exactshap.decompose import decompose_mmd
 
     names = tuple(chosen.drop or ())
@@ -133,9 +140,7 @@ def hsic(
     kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
 ) -> None:
     """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
-    from exactshap.cli._io import read_table, take_columns
     from exactshap.decompose import decompose_hsic
-    from exactshap.frames import as_table
 
     table = read_table(data)
     features = take_columns(table, options.dropped(target, chosen.drop), what=data.name)
@@ -149,6 +154,55 @@ def hsic(
         **_settings(chosen),
     )
     _finish(result, chosen, f"What {target} depends on in {data.name}")
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="An explanation saved as .npz.")],
+    second: Annotated[Path | None, typer.Argument(metavar="B", help="Another one, of the same question.")] = None,
+    *,
+    by: Annotated[str | None, typer.Option(help="Column of A's data: compare its groups, instead of A and B.")] = None,
+    drift: Annotated[bool, typer.Option("--drift/--no-drift", help="Also split the MMD of the data over the features.")] = True,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    bootstrap: Annotated[int, typer.Option(min=0, help="Resamples of the rows for the intervals.")] = 1000,
+    out: Out = None,
+    picture: Picture = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page on A and B: .html, or .pdf with WeasyPrint.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, help="For --report: larger differences count as changed. By default a tenth of A's largest mean magnitude."
+        ),
+    ] = None,
+    model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
+    seed: options.Seed = 0,
+) -> None:
+    """Compare mean values of two explanations, or of groups within one, with intervals over rows."""
+    output = None if model_output is None else options.output_choice(model_output)
+    result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
+    console().print(repr(result))
+    if report is not None:
+        from exactshap.results.comparison import Comparison
+
+        if not isinstance(result, Comparison):
+            raise InputError("--report compares two explanations", "Got --by", "Leave --report out, or pass A and B")
+        typed = f"exactshap compare {first} {second} --report {report}"
+        typed += "" if threshold is None else f" --threshold {threshold:g}"
+        result.report(report, threshold=threshold, command=typed)
+        changed = ", ".join(result.changed(threshold)) or "none"
+        console().print(f"report written to {report}; changed beyond the threshold: {changed}")
+    write_outputs(result, out, picture, lambda result: result.plot(output=output).figure)
+
+
+def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:
+    from exactshap.results.explanation import Explanation
+
+    if (second is None) == (by is None):
+        got = "Got neither" if by is None else "Got both"
+        raise InputError("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz")
+    explanation = Explanation.load(first)
+    if second is None:
+        return explanation.by(by, **settings)
+    return explanation.compare(Explanation.load(second), labels=(first.stem, second.stem), **settings)
 
 
 def _settings(chosen: SimpleNamespace) -> dict[str, Any]:
@@ -177,11 +231,6 @@ def _bandwidth_choice(text: str) -> str | float:
         return text
 
 
-def _facts_of_r2(shares: R2Decomposition) -> str:
-    facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
-    return f"{facts}, drift {shares.readable(shares.drift or 0.0):.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
-
-
 def _finish(
     shares: PairwiseDecomposition,
     chosen: SimpleNamespace,
@@ -190,13 +239,11 @@ def _finish(
     labels: tuple[str, str] = ("", ""),
 ) -> None:
     """Print the shares and write what the options ask for."""
-    from exactshap.cli._screen import console
     from exactshap.results.decomposition import facts_of, rows_of
 
     _show("; ".join(facts_of(shares)), *rows_of(shares), "column")
     write_outputs(shares, chosen.out, chosen.picture, lambda shares: _figure(shares, samples, labels))
     if chosen.report is not None:
-        from exactshap.cli._work import command_line
         from exactshap.results.report import write_shares_report
 
         write_shares_report(shares, chosen.report, title=title, samples=samples, labels=labels, command=command_line())
@@ -206,8 +253,6 @@ def _finish(
 def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> None:
     """Print a summary line and a table of columns by decreasing share."""
     from rich.table import Table
-
-    from exactshap.cli._screen import console
 
     screen = console()
     screen.print(facts)
@@ -223,9 +268,6 @@ def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], no
 
 def write_outputs(result: Foreign, out: Path | None, picture: Path | None, draw: Callable[[Any], Any]) -> None:
     """Write the table and the picture that the options ask for."""
-    from exactshap.cli._io import write_table
-    from exactshap.cli._screen import console
-
     if out is not None:
         write_table(result.to_frame(), out)
         console().print(f"table written to {out}")
@@ -236,8 +278,6 @@ def write_outputs(result: Foreign, out: Path | None, picture: Path | None, draw:
 
 def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tuple[str, str] = ("", "")) -> Any:
     """Return a figure: the shares with their intervals and, for two samples, the marginals of the top columns."""
-    from exactshap._runtime.optional import require
-
     figures = require("matplotlib.figure", "plots", purpose="Plotting")
     figure = figures.Figure(figsize=(12 if samples else 7, 5), layout="constrained")
     if samples is None:
@@ -257,8 +297,6 @@ def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tup
 
 
 def _write_picture(figure: Foreign, path: Path) -> None:
-    from exactshap._runtime.files import atomic_write
-
     kind = path.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg", "pdf"):
         raise InputError(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these")
