@@ -206,6 +206,7 @@ BAD = [
     ("model.joblib data.csv COMMON --rows 'agee > 1'", "The filter cannot be read. There is no column “agee”"),
     ("model.joblib data.csv COMMON --rows 'age > 900'", "No row of data.csv has age > 900"),
     ("model.joblib data.csv COMMON --rows 40", "There is no row 40"),
+    ("model.joblib data.csv COMMON --top-k 2 -o v.csv", "are for a folder of results. Got --out v.csv"),
     ("model.joblib data.csv COMMON --keep zz -o v.csv", "`data.csv` has no column 'zz'"),
     ("data.csv data.csv", "data.csv is not a model file that can be read. Got the suffix '.csv'"),
     ("model.joblib model.joblib COMMON", "Data are read from CSV and Parquet files, not from model.joblib"),

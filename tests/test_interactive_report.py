@@ -15,8 +15,7 @@ import browser as browsers
 from command import run
 from exactshap.errors import InputError
 from exactshap.results.data import as_days
-from exactshap.results.report import render_interactive
-from exactshap.results.report._interactive import own_script, vega
+from exactshap.results.report._interactive import own_script, render_interactive, vega
 from exactshap.results.report.interactive import pack
 from exactshap.results.report.interactive._data import rounded
 from explanation_factory import bilinear, linear
@@ -279,6 +278,21 @@ def test_a_click_on_a_dot_and_a_label_choose_rows_to_compare(browser, path):
             assert number(difference) == pytest.approx(source.values[i, j] - source.values[12, j], rel=FOUR_DIGITS)
         page.click("#clear-B")
         assert page.is_hidden("#B")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("feature", "labels"),
+    [("joined", r"\d{4}|[A-Z][a-z]+"), ("city", "Bonn|Köln|Düsseldorf"), ("age", r"\N{MINUS SIGN}?\d")],
+)
+def test_the_axis_of_a_feature_is_labelled_by_dates_texts_or_numbers(browser, path, feature, labels):
+    with browsers.opened(browser, path) as page:
+        page.select_option("#feature", label=feature)
+        says(page, "scatter-note", f"^Value of {feature}")
+        page.wait_for_timeout(400)
+        ticks = page.locator("#scatter .role-axis .role-axis-label").first.locator("text").all_text_contents()
+        assert len(ticks) >= 3
+        assert all(re.fullmatch(labels, tick) for tick in ticks), ticks
 
 
 @pytest.mark.browser

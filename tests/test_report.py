@@ -22,8 +22,9 @@ from exactshap.results.explanation import fingerprint
 from exactshap.results.plots import Palette, palette
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
-from exactshap.results.report import render, render_interactive
+from exactshap.results.report import render
 from exactshap.results.report._content import choose_rows, content
+from exactshap.results.report._interactive import render_interactive
 from explanation_factory import bilinear, linear
 from pages import EVIL as HOSTILE
 from pages import Page

@@ -48,16 +48,16 @@ def test_command_says_what_is_wrong_in_one_line(files, capsys):
 
 
 def test_bars_are_sorted_and_the_rest_is_one_bar():
-    from exactshap.results.plots import prepare_shares
+    from exactshap.results.decomposition import Decomposition
 
     values = np.array([0.1, -0.3, 0.05, 0.5, 0.02])
-    bars = prepare_shares(values, list("abcde"), total=0.4, statistic="R2", error=np.full((2, 5), 0.1), max_display=3)
+    shares = Decomposition(statistic="R2", values=values, total=0.4, feature_names=tuple("abcde"), std_error=np.full(5, 0.1))
+    bars = shares.plot.prepare(max_display=3)
     assert bars.labels == ("d", "b", "3 others")
     assert bars.values == pytest.approx([0.5, -0.3, 0.17])
     assert bars.cumulative == pytest.approx([0.5, 0.2, 0.37])
     assert np.isnan(bars.error[:, 2]).all()
-    every = prepare_shares(values, list("abcde"), total=0.4, statistic="R2", max_display=5)
-    assert every.labels == ("d", "b", "a", "c", "e")
+    assert shares.plot.prepare(max_display=5).labels == ("d", "b", "a", "c", "e")
 
 
 def test_bar_draws_into_the_axes_that_it_gets(files):

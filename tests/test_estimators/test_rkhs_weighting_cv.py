@@ -116,3 +116,7 @@ def test_folds_without_weight_are_named(n_terms, weighted):
 def test_one_weight_for_all_rows_is_checked_as_many_are(weight):
     with pytest.raises(ValueError, match="eight"):
         RKHSWeightingRegressor(n_terms=3).fit(X, Y, sample_weight=weight)
+
+
+def test_what_the_folds_choose_is_no_parameter():
+    assert set(RKHSWeightingRegressor().get_params()) - set(RKHSWeightingCV().get_params()) == {"alpha", "solver"}

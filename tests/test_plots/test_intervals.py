@@ -69,7 +69,6 @@ def test_drawing_takes_and_returns_axes(i):
         (linear(RNG.normal(size=(2, 3))), {}, "Intervals need a standard deviation"),
         (uncertain(), {"level": 1.0}, "'level' parameter must be a float in"),
         (uncertain(), {"max_display": 0}, "'max_display' parameter must be an int >= 1"),
-        (linear(RNG.normal(size=(2, 3)), n_outputs=2), {}, "A plot shows one output"),
     ],
 )
 def test_bad_input(explanation, settings, text):

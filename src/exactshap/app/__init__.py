@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.app._server import make_app, run_app
+from exactshap.app._server import run_app
 from exactshap.app._session import WhatIf
 
-__all__ = ["WhatIf", "make_app", "run_app"]
+__all__ = ["WhatIf", "run_app"]

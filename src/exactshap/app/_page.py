@@ -136,7 +136,6 @@ class _Visit:
 
 
 def server(what_if: WhatIf, quick: bool) -> Callable[[Any, Any, Any], None]:
-    """Return the function that serves one visitor."""
     limit = 1 if quick else None
 
     def run(input: Foreign, output: Foreign, session: Foreign) -> None:
@@ -260,12 +259,10 @@ def search(what_if: WhatIf, text: str) -> np.ndarray:
 
 
 def _positions(what_if: WhatIf, input: Foreign) -> list[Any]:
-    """Return the states of the controls."""
     return [input[f"c{j}"]() for j in range(len(what_if.controls))]
 
 
 def _move_controls(what_if: WhatIf, i: int) -> None:
-    """Move the controls to row i."""
     for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(i), strict=True):
         if "choices" in control:
             ui.update_select(f"c{j}", selected=_held(control, cell))

@@ -65,24 +65,7 @@ def run_app(
 
 
 def make_app(what_if: WhatIf, token: str, launch_token: str | None = None) -> Any:
-    """Return the page as an ASGI application that requires the token.
-
-    Parameters
-    ----------
-    what_if : WhatIf
-    token : str
-    launch_token : str or None, default=None
-        Another one, which admits once.
-
-    Returns
-    -------
-    application : callable
-        For any ASGI server; bind it to localhost.
-
-    Examples
-    --------
-    >>> make_app(WhatIf(model, data), "a long random text")  # doctest: +SKIP
-    """
+    """Return the page as an ASGI application that requires the token; ``launch_token``, another one, admits once."""
     shiny = require("shiny", "app", purpose="The app")
     from exactshap.app._page import is_quick, page, server
 

@@ -162,7 +162,6 @@ def _task(
 
 
 def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
-    """Return the columns that are not features."""
     return tuple(drop or ()) + (() if target is None else (target,))
 
 

@@ -43,7 +43,6 @@ class Task:
 
     @property
     def file(self) -> Path:
-        """Return the file of the rows."""
         if self.data is None:
             do = "Pass a .csv or .parquet file after the model"
             raise InputError("The values of a model need rows", "DATA is missing", do)
@@ -51,7 +50,6 @@ class Task:
 
     @property
     def is_saved(self) -> bool:
-        """Say whether the model is a saved explanation."""
         return self.model.suffix.lower() == ".npz"
 
     def explainer(self) -> tuple[Explainer, Any]:
@@ -70,7 +68,6 @@ class Task:
 
     @cached_property
     def _row_numbers(self) -> np.ndarray:
-        """Return which rows of the file are explained."""
         table, everything = self._whole, np.arange(self._whole.n_rows)
         if isinstance(self.rows, str):
             kept = filtered_rows(table, table.names or (), self.rows)
@@ -86,7 +83,6 @@ class Task:
 
     @cached_property
     def table(self) -> Table:
-        """Return the chosen rows, with all columns."""
         return self._whole if self.rows is None else self._whole.take(self._row_numbers)
 
     def kept_columns(self) -> dict[str, np.ndarray]:

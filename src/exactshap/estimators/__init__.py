@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from exactshap._runtime.optional import on_first_use
 
 __all__ = [
-    "ExponentialSign",
     "FanovaEffects",
     "FanovaGaussianProcess",
     "FanovaValues",
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from exactshap.estimators.fanova_process import FanovaEffects, FanovaGaussianProcess, FanovaValues
     from exactshap.estimators.hsic_selector import HSICSelector
     from exactshap.estimators.rkhs_weighting import (
-        ExponentialSign,
         Instantiation,
         MonteCarlo,
         PolynomialSign,
@@ -50,7 +48,7 @@ __getattr__ = on_first_use(
     {
         "fanova_process": "FanovaEffects FanovaGaussianProcess FanovaValues",
         "hsic_selector": "HSICSelector",
-        "rkhs_weighting": "ExponentialSign Instantiation MonteCarlo PolynomialSign RKHSWeightingCV RKHSWeightingClassifier "
+        "rkhs_weighting": "Instantiation MonteCarlo PolynomialSign RKHSWeightingCV RKHSWeightingClassifier "
         "RKHSWeightingRegressor UniformStump connected_subsets grid_edges",
         "shadow_selector": "ShadowSelector",
         "shapley_ridge": "ShapleyKernelClassifier ShapleyKernelRidge",

@@ -120,7 +120,6 @@ def _pandas_like(reference: Table, table: Table) -> Table:
 
 
 def _changed(column: Any, cast: Any) -> np.ndarray:
-    """Return which cells of a pandas column change in a cast."""
     before, after = column.astype(object).to_numpy(), cast.astype(object).to_numpy()
     gone, missing = column.isna().to_numpy(), cast.isna().to_numpy()
     differs = [bool(one != other) for one, other in zip(before[~gone & ~missing], after[~gone & ~missing], strict=True)]

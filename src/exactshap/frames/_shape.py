@@ -17,8 +17,6 @@ _EXAMPLE = "Pass the axes of a row: shape={'time': 24, 'variable': ['load', 'win
 
 @dataclass(frozen=True)
 class Axes:
-    """Hold the named axes of the rows of one input."""
-
     input: str  # its name; "" if it is the only one
     labels: dict[str, tuple[str, ...]]  # by axis name
 
@@ -31,7 +29,6 @@ class Axes:
         return math.prod(self.lengths)
 
     def named(self, labels: Sequence[str]) -> str:
-        """Return the name of a cell or block."""
         name = ", ".join(labels)
         return f"{self.input}: {name}" if self.input and name else name or self.input or "all"
 

@@ -107,7 +107,6 @@ class Table:
         return self.native.columns
 
     def of_same_columns(self, native: TableLike, n_rows: int) -> Table:
-        """Return other rows of a table with these columns."""
         return Table(native, self.names, n_rows, self.n_columns)
 
     def take(self, rows: Any) -> Table:
@@ -138,7 +137,6 @@ class Table:
         return Table(native, self.names, self.n_rows, self.n_columns, self.was_column)
 
     def select(self, columns: Sequence[int]) -> Table:
-        """Return some columns, in the given order."""
         if not self.is_frame:
             native = self.native[:, list(columns)]
             return Table(native, None, self.n_rows, len(columns))

@@ -128,7 +128,6 @@ def _labels(names: Sequence[str]) -> list[str]:
 
 
 def _files(explanation: Explanation, folder: Path, report: bool, settings: Mapping[str, Any]) -> list[Path]:
-    """Write the artifacts and return their paths."""
     paths = [folder / "explanation.npz"]
     explanation.save(paths[0])
     if explanation.order == 1:
@@ -190,7 +189,6 @@ def _tags(explanation: Explanation) -> dict[str, str]:
 
 
 def _evaluator() -> type:
-    """Return the class that MLflow calls to evaluate a model."""
     base = require("mlflow.models.evaluation.base", "mlflow", purpose="An evaluator of MLflow")
 
     class ExplanationEvaluator(base.ModelEvaluator):  # type: ignore[name-defined, misc]

@@ -6,7 +6,6 @@ from exactshap.estimators.rkhs_weighting._classifier import RKHSWeightingClassif
 from exactshap.estimators.rkhs_weighting._cross_validation import RKHSWeightingCV as RKHSWeightingCV
 from exactshap.estimators.rkhs_weighting._instantiation import Instantiation as Instantiation
 from exactshap.estimators.rkhs_weighting._instantiation import MonteCarlo as MonteCarlo
-from exactshap.estimators.rkhs_weighting._instantiations import ExponentialSign as ExponentialSign
 from exactshap.estimators.rkhs_weighting._instantiations import PolynomialSign as PolynomialSign
 from exactshap.estimators.rkhs_weighting._instantiations import UniformStump as UniformStump
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor as RKHSWeightingRegressor

@@ -104,7 +104,6 @@ class RKHSWeightingClassifier(WeightingSettings, ClassifierMixin, BaseEstimator)
         return self
 
     def _labels(self, y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the two classes, and 0 or 1 for each row."""
         classes, labels = np.unique(y, return_inverse=True)
         if type_of_target(y) == "multiclass":
             do = "Wrap it in sklearn.multiclass.OneVsRestClassifier"
@@ -115,7 +114,6 @@ class RKHSWeightingClassifier(WeightingSettings, ClassifierMixin, BaseEstimator)
         return classes, labels.astype(float)
 
     def _solve(self, problem: WeightingProblem, weights: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the coefficients (T,) and the intercept."""
         from scipy.linalg import LinAlgError, solve_triangular
         from sklearn.linear_model import LogisticRegression
         from sklearn.svm import SVC

@@ -196,23 +196,7 @@ class ExponentialSign(SignPredictor):
 
     .. math:: E = e^{\sigma^2 |u|^2 / 8 \gamma^4}\, \mathrm{erf}\Bigl(\frac{\sigma \langle u, x \rangle}{2 \sqrt2\, \gamma^2 |x|}\Bigr)
 
-    Parameters
-    ----------
-    sigma : float, default=1.0
-        Deviation of w.
-    gamma : float, default=None
-        Above ``sigma``: the constants of the weighting are infinite below. None is sqrt(2) sigma.
-
-    Raises
-    ------
-    InputError
-        If ``gamma`` is not above ``sigma``, or one of them is not positive.
-
-    Examples
-    --------
-    >>> from exactshap.estimators import ExponentialSign
-    >>> round(ExponentialSign().theta(1), 4)
-    0.4076
+    ``gamma``, sqrt(2) ``sigma`` by default, is above ``sigma``: the constants of the weighting are infinite below.
     """
 
     sigma: float = 1.0

@@ -50,7 +50,6 @@ def places_of(groups: Sequence[Terms]) -> list[slice]:
 
 
 def pieces_of(groups: Sequence[Terms], coefficients: np.ndarray) -> Iterator[tuple[Terms, np.ndarray]]:
-    """Yield each group with the coefficients of its terms."""
     return ((group, coefficients[place]) for group, place in zip(groups, places_of(groups), strict=True))
 
 
@@ -72,7 +71,6 @@ class WeightingProblem:
 
     @property
     def total(self) -> float:
-        """Return m, the sum of the weights."""
         return float(self.weights.sum())
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -92,11 +90,9 @@ class WeightingProblem:
         return features
 
     def with_alpha(self, alpha: float) -> WeightingProblem:
-        """Return the problem with another penalty."""
         return replace(self, alpha=alpha)
 
     def take(self, rows: np.ndarray) -> WeightingProblem:
-        """Return the problem of some rows."""
         return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
 
     def penalised(self, left: np.ndarray, total: float) -> np.ndarray:
@@ -157,7 +153,6 @@ class NormalEquations:
 
     @classmethod
     def of(cls, problem: WeightingProblem) -> NormalEquations:
-        """Return the sums over all rows of a problem."""
         from scipy.linalg.blas import dsyrk
 
         left, right, means = np.zeros((problem.n_terms, problem.n_terms), order="F"), *np.zeros((2, problem.n_terms))

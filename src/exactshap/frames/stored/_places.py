@@ -29,8 +29,6 @@ _DIGEST_BYTES_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class StoredFile:
-    """Describe one file of rows."""
-
     path: str  # where it is
     name: str  # name in messages and in the manifest
     kind: str  # "parquet" or "csv"
@@ -39,11 +37,9 @@ class StoredFile:
     keys: tuple[tuple[str, Any], ...] = ()
 
     def open(self) -> BinaryIO:
-        """Open the file for reading."""
         return open_regular(self.path) if self.filesystem is None else self.filesystem.open_input_file(self.path)  # type: ignore[no-any-return]
 
     def check(self) -> None:
-        """Refuse a path that is no regular file."""
         if self.filesystem is None:
             check_regular(self.path)
 
@@ -57,7 +53,6 @@ class StoredFile:
         return facts.size, facts.mtime_ns
 
     def sha256(self) -> str:
-        """Return the digest of its bytes."""
         digest = hashlib.sha256()
         with self.open() as stream:
             while piece := stream.read(_DIGEST_BYTES_AT_ONCE):

@@ -33,8 +33,6 @@ _CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
 
 @dataclass(frozen=True)
 class SourceFile:
-    """Hold one file of the input as it was when digested."""
-
     file: StoredFile
     digest: str  # SHA-256 of its bytes
     groups: tuple[int, ...]  # number of rows before each row group, and of all rows; CSV files have one group
@@ -153,7 +151,6 @@ def _group_bytes(file: StoredFile, group: Any) -> float:
 
 
 def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
-    """Return the rows [start, stop) of a file as an Arrow table."""
     stream = getattr(_OPEN, "stream", None)
     # Streams only go forward; far ahead, opening again avoids decoding the rows between
     if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):
@@ -215,7 +212,6 @@ class _Stream:
 
 
 def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[Any]:
-    """Yield record batches from a row group on."""
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()
@@ -285,6 +281,5 @@ def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:
 
 
 def _stream(file: StoredFile) -> Any:
-    """Return the source that the CSV reader opens."""
     file.check()
     return file.path if file.filesystem is None else file.filesystem.open_input_stream(file.path)

@@ -13,9 +13,16 @@ from exactshap._runtime.checks import check_count, check_level, checked_generato
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, InputTypeError
-from exactshap.results.comparison import _words as words
 from exactshap.results.comparison._drift import data_drift
-from exactshap.results.data import ExplanationData, bootstrap_deviations, frame_kind, frame_of, interval_around
+from exactshap.results.data import (
+    ExplanationData,
+    bootstrap_deviations,
+    counted,
+    frame_kind,
+    frame_of,
+    interval_around,
+    without_noise,
+)
 from exactshap.results.decomposition import PairwiseDecomposition
 
 # Differences of a printed table.
@@ -209,11 +216,43 @@ class Comparison(PrintedTable):
         settings: dict[str, Any] = {"threshold": threshold, "title": title, "command": command}
         return write_comparison(self, path, max_display=max_display, **settings)
 
+    def facts(self) -> dict[str, str]:
+        """Return facts next to the table as short texts by name."""
+        ends = (self.predictions, self.baselines)
+        moved, shifted = (without_noise(np.atleast_1d(end[1] - end[0]), self.tolerance) for end in ends)
+        found = {
+            "groups": ", ".join(f"{label}: {counted(n, 'row')}" for label, n in zip(self.labels, self.n_rows, strict=True)),
+            "prediction": f"changed by {_numbers(moved)} in the mean; the baseline by {_numbers(shifted)}, the rest is below",
+            "data": "" if self.drift is None else _drift_words(self.drift),
+            "notes": " ".join(self.notes),
+        }
+        return {name: words for name, words in found.items() if words}
+
+    def rows(self, most: int | None = None) -> tuple[list[str], list[list[str]]]:
+        """Return headings and rows of text, by decreasing magnitude of the difference."""
+        columns = self.columns()
+        for name in ("mean_first", "mean_second", "difference", "lower", "upper"):
+            columns[name] = without_noise(columns[name], self.tolerance)
+        outputs = columns.get("output", [None] * len(columns["feature"]))
+        names = [name if k is None else f"{name}[{k}]" for name, k in zip(columns["feature"], outputs, strict=True)]
+        ends = zip(columns["lower"], columns["upper"], strict=True)
+        means = zip(self.labels, ("mean_first", "mean_second"), strict=True)
+        table = [
+            ("feature", names),
+            *((f"mean {label}", [f"{v:.4g}" for v in columns[name]]) for label, name in means),
+            ("difference", [f"{v:+.4g}" for v in columns["difference"]]),
+            (f"{100 * self.level:g} % interval", [f"{low:.3g} to {high:.3g}" for low, high in ends]),
+        ]
+        known = (("mmd_contribution", "contribution to MMD2"), ("mmd_p", "p"))
+        table += [(heading, [f"{v:.3g}" for v in columns[name]]) for name, heading in known if name in columns]
+        order = np.argsort(-np.abs(columns["difference"]), kind="stable")[:most]
+        return [heading for heading, _ in table], [[cells[j] for _, cells in table] for j in order]
+
     def _head(self) -> tuple[str, Mapping[str, str]]:
-        return words.title_of(self), words.facts_of(self)
+        return f"Comparison of mean values ({self.unit}): {self.labels[1]} minus {self.labels[0]}", self.facts()
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        return words.rows_of(self, _SHOWN)
+        return self.rows(_SHOWN)
 
     def _more(self) -> str:
         return more_than(_SHOWN, self.difference.size, "more with smaller differences")
@@ -255,7 +294,7 @@ def compare(
         level=level,
         drift=moved,
         data=None if first.data is None or second.data is None else (first.data, second.data),
-        notes=(*words.differing(first, second), *notes),
+        notes=(*_differing(first, second), *notes),
         backend=frame_kind(first.data),
         tolerance=max(float(one.tolerance.max(initial=0.0)) for one in pair),
     )
@@ -272,3 +311,25 @@ def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) 
         raise InputError("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows")
     check_level(level)
     check_count("n_bootstrap", n_bootstrap, 0)
+
+
+def _differing(first: ExplanationData, second: ExplanationData) -> list[str]:
+    """Say what differs besides the rows, as it causes part of the differences."""
+    notes = []
+    if first.background_hash != second.background_hash:
+        notes.append("The backgrounds differ: part of the differences is theirs.")
+    if first.model_name != second.model_name:
+        notes.append(f"The models differ: {first.model_name or 'not named'} and {second.model_name or 'not named'}.")
+    if not (first.exact and second.exact):
+        notes.append("Not all values are exact: the intervals hold their errors only as far as rows do not share them.")
+    return notes
+
+
+def _numbers(values: np.ndarray) -> str:
+    return ", ".join(f"{value:+.4g}" if value else "0" for value in values[:6]) + (", ..." if len(values) > 6 else "")
+
+
+def _drift_words(drift: PairwiseDecomposition) -> str:
+    p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
+    strongest = drift.feature_names[int(np.argmax(drift.values))]
+    return f"MMD2 = {drift.total:.4g}{p}; largest contribution: {strongest} ({drift.values.max():.3g})"

@@ -11,7 +11,6 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, printable
-from exactshap.results.comparison import _words as words
 from exactshap.results.data import counted, without_noise
 from exactshap.results.plots import prepare_marginals
 from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, template, write_page
@@ -57,9 +56,8 @@ def write_comparison(
     command: str | None,
     max_display: int,
 ) -> Path:
-    """Write the report; see :meth:`Comparison.report`."""
     markup = require("markupsafe", "report", purpose="A report").Markup
-    headings, rows = words.rows_of(comparison)
+    headings, rows = comparison.rows()
     order = np.argsort(-np.abs(without_noise(np.ravel(comparison.difference), comparison.tolerance)), kind="stable")
     thresholds = thresholds_of(comparison, threshold)
     found, limits = np.ravel(statuses(comparison, thresholds)), np.ravel(thresholds)
@@ -70,7 +68,7 @@ def write_comparison(
         comparison=comparison,
         verdict=_verdict(comparison, found),
         alarm=bool((found == CHANGED).any()),
-        facts={name: minus_signs(text) for name, text in words.facts_of(comparison).items()},
+        facts={name: minus_signs(text) for name, text in comparison.facts().items()},
         rows_compared=[f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)],
         headings=[*headings, "threshold", "status"],
         rows=[[row[0], *map(minus_signs, row[1:]), f"{limits[j]:.3g}", found[j]] for row, j in zip(rows, order, strict=True)],

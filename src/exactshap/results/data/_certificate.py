@@ -115,7 +115,6 @@ def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
 
 
 def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
-    """Return whether :func:`within` holds for all rows."""
     return bool(within(residual, tolerance).all())
 
 

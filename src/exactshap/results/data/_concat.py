@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,14 +11,46 @@ from exactshap.errors import InputError, InputTypeError
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._validation import OPTIONAL
 
+Kind = TypeVar("Kind", bound=ExplanationData)
+
 _SAME = ("feature_names", "output_names", "index", "order", "value_function", "unit", "sets", "groups")
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance")
 # Parts that the model's name lists one by one.
 SHOWN_PARTS = 10
 
 
-def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[str] | None) -> Any:
-    """Return one explanation of the rows of all parts: see ``Explanation.concat``."""
+def concat(cls: type[Kind], parts: Iterable[ExplanationData], names: Sequence[str] | None = None) -> Kind:
+    """Join explanations of other rows, such as the folds of a cross-validation.
+
+    Parameters
+    ----------
+    parts : iterable of Explanation
+        Of the same players, outputs and question. Each row keeps its baseline, tolerance and residual, so that the certificate is
+        that of the whole.
+    names : sequence of str, default=None
+        What to call the parts; ``model_name`` then lists their models, rows and baselines.
+
+    Returns
+    -------
+    explanation : Explanation
+
+    Raises
+    ------
+    InputError
+        If the parts answer different questions, or some are exact and others sampled.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from sklearn.model_selection import KFold
+    >>> from exactshap import Explanation, explain
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> folds = [explain(Ridge().fit(X[a], y[a]), X[b], X[a]) for a, b in KFold(5).split(X)]
+    >>> whole = Explanation.concat(folds)
+    >>> whole.values.shape, whole.certificate().passed
+    ((442, 10), True)
+    """
     if not isinstance(parts, Iterable):
         raise InputTypeError("Explanations are joined from a list of them", f"Got {type(parts).__name__}")
     listed = [parts] if isinstance(parts, ExplanationData) else list(parts)
@@ -36,7 +68,7 @@ def concat(parts: Iterable[ExplanationData], kind: type[Any], names: Sequence[st
     found["seconds"] = sum(seconds) if len(seconds) == len(listed) else None
     for name in ("background_size", "background_hash"):
         found[name] = getattr(first, name) if len({getattr(part, name) for part in listed}) == 1 else None
-    return kind(**found, **_masks(listed))
+    return cls(**found, **_masks(listed))
 
 
 def _check(parts: list[Any], names: Sequence[str] | None) -> None:

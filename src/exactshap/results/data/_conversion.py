@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,33 @@ from exactshap.results.data._names_elsewhere import SHAPIQ_NAMES
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
+Kind = TypeVar("Kind", bound="ExplanationData")
 
-def to_frame(explanation: ExplanationData, kind: str | None, *, std: bool, baseline: bool, prediction: bool) -> Any:
-    """Return the values as a frame; see :meth:`Explanation.to_frame`."""
+
+def to_frame(
+    explanation: ExplanationData,
+    kind: str | None = None,
+    *,
+    std: bool = False,
+    baseline: bool = False,
+    prediction: bool = False,
+) -> Any:
+    """Return one column per player, as a frame.
+
+    Orders above 1 have one per set; the frame is of the kind that the data came in.
+
+    Several outputs give columns ``"player[output]"``. A pandas index is kept.
+
+    Parameters
+    ----------
+    kind : {"pandas", "polars", "pyarrow"} or None, default=None
+        None: as the data; for arrays the first of these three that is installed.
+    std : bool, default=False
+        Also columns ``se_<player>`` of standard errors (sampled values) or ``std_<player>`` of standard deviations (a Gaussian
+        process).
+    baseline, prediction : bool, default=False
+        Also columns of these names.
+    """
     columns = dict(
         _player_columns(explanation, explanation.values if explanation.set_values is None else explanation.set_values)
     )
@@ -68,7 +92,11 @@ def _player_columns(explanation: ExplanationData, values: np.ndarray) -> list[tu
 
 
 def to_shap(explanation: ExplanationData) -> Any:
-    """Return the values as a real ``shap.Explanation``; see :meth:`Explanation.to_shap`."""
+    """Return a real ``shap.Explanation``. Of order 2 it has shap's matrices, pairs halved on both sides.
+
+    Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
+    shows the mean of its columns if they are numeric, else their text.
+    """
     if explanation.order > 2:
         got = f"This explanation has sets of up to {explanation.order}"
         raise InputError("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2")
@@ -98,8 +126,8 @@ def _halved_pairs(interactions: np.ndarray) -> np.ndarray:
     return halved
 
 
-def to_shapiq(explanation: ExplanationData, i: int | None, output: int | str) -> Any:
-    """Return one row and one output as ``shapiq.InteractionValues``; see :meth:`Explanation.to_shapiq`."""
+def to_shapiq(explanation: ExplanationData, i: int | None = None, output: int | str = 0) -> Any:
+    """Return one row and output as a ``shapiq.InteractionValues``. The baseline is the empty set's value."""
     if i is None:
         n_rows = len(explanation.values)
         got = f"This explanation has {n_rows}: to_shapiq(0) is the first"
@@ -142,15 +170,47 @@ def _recent_shapiq() -> Any:
 ROUNDINGS = 16.0  # of each value and term: a solver's own arithmetic and ours
 
 
-def of_solution(
-    kind: type[Any],
+def from_solution(
+    cls: type[Kind],
     solution: Any,
-    player_names: Sequence[str] | None,
-    output_names: Sequence[str] | None,
-    unit: str,
-    name: str,
-) -> Any:
-    """Return a solution of one game or of several as an explanation: see ``Explanation.from_solution``."""
+    player_names: Sequence[str] | None = None,
+    *,
+    output_names: Sequence[str] | None = None,
+    unit: str = "worth",
+    name: str = "game",
+) -> Kind:
+    """Make an explanation of your own game's solution.
+
+    Parameters
+    ----------
+    solution : Solution
+        What :func:`exactshap.solve` returns: of one game, which becomes one row, or of a batch.
+    player_names, output_names : sequence of str, default=None
+        None: players and outputs are numbered.
+    unit : str, default="worth"
+        Of v(S).
+    name : str, default="game"
+        What titles call the game.
+
+    Returns
+    -------
+    explanation : Explanation
+
+    Raises
+    ------
+    InputError
+        If there is not one name for each player.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap import Explanation, solve
+    >>> from exactshap.games import OracleGame
+    >>> gloves = OracleGame(lambda S: np.minimum(S[:, 0], S[:, 1] + S[:, 2] > 0).astype(float), 3)
+    >>> explanation = Explanation.from_solution(solve(gloves), ["Ann", "Bob", "Cid"], unit="pairs")
+    >>> explanation.to_frame("pandas").round(3).to_dict("records")
+    [{'Ann': 0.667, 'Bob': 0.167, 'Cid': 0.167}]
+    """
     if not hasattr(solution, "sets") or not hasattr(solution, "empty"):
         do = "Pass what exactshap.solve(game) returns"
         raise InputTypeError("`solution` must be a Solution", f"Got {type(solution).__name__}", do)
@@ -159,7 +219,7 @@ def of_solution(
     many, order = rows.values.ndim == 3, max(map(len, solution.sets), default=1)
     n_rows, n_outputs = len(rows.values), rows.values.shape[-1]
     residual = np.zeros_like(rows.full) if rows.residual is None else rows.residual
-    return kind(
+    return cls(
         values=rows.values[:, :n_players],
         baseline=rows.empty,
         prediction=rows.full,

@@ -77,7 +77,6 @@ def _unit(unit: str, model_name: str) -> str:
 
 
 def game_sentence(explanation: ExplanationData) -> str:
-    """Say in words what v(S) is in an explanation."""
     return value_function_sentence(explanation.value_function, has_background=explanation.background_size is not None)
 
 

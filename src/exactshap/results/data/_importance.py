@@ -126,7 +126,35 @@ def importance(
     n_bootstrap: int = 1000,
     random_state: int = 0,
 ) -> Importance:
-    """Estimate mean magnitudes over the population of the rows; see :meth:`exactshap.Explanation.importance`."""
+    """Return mean magnitudes with intervals for other rows of the same kind.
+
+    Intervals are of the bootstrap-t over rows; with ``background_values`` and beyond 20,000 rows they are normal. Sampled values,
+    and ``background_values``: an estimate without the bias that noise gives to magnitudes.
+
+    Parameters
+    ----------
+    interval : float or None, default=0.95
+        Probability of the intervals; None for no intervals.
+    background_values : array of shape (n_background, n_rows, n_players[, n_outputs]), default=None
+        Of :meth:`exactshap.Explainer.background_values`: the background is a sample, too, of rows that are not explained here.
+    n_bootstrap, random_state : int, default=1000 and 0
+        Of the bootstrap.
+
+    Returns
+    -------
+    importance : Importance
+        ``values``, ``lower``, ``upper``, ``method``, ``to_frame()``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.svm import SVR
+    >>> from exactshap import explain
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> importance = explain(SVR(C=10.0).fit(X, y), X[100:], X[:100]).importance()
+    >>> importance.lower[2] < importance["bmi"] < importance.upper[2]
+    np.True_
+    """
     if interval is not None and not (isinstance(interval, float) and 0 < interval < 1):
         raise InputError("The 'interval' parameter must be a float in (0, 1) or None", f"Got {interval!r}")
     least = 1 if interval is None else 2

@@ -26,7 +26,6 @@ SHAPIQ_NAMES = {  # index -> shapiq's acronyms of order 1 and above; "" where it
 
 @functools.cache
 def _answers(table: str) -> dict[str, str]:
-    """Return a table of ``names_elsewhere.toml``: the answer to each name."""
     import tomllib
 
     tables = tomllib.loads((Path(__file__).parent / "names_elsewhere.toml").read_text(encoding="utf-8"))

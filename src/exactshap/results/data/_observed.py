@@ -45,13 +45,11 @@ class Observed:
     response_name: str  # "probability", "predicted target" or "prediction"
 
     def output(self, k: int) -> Observed:
-        """Return the part of one output."""
         response = None if self.response is None else self.response[:, k]
         return Observed(self.target[:, k], response, self.error[:, k], self.response_name)
 
     @property
     def sentence(self) -> str:
-        """Say which difference an error is."""
         observed = "the observed class (1, else 0)" if self.response_name == "probability" else "what was observed"
         return f"The error is {observed} minus the {self.response_name}."
 

@@ -267,7 +267,6 @@ def place_of(item: Any, names: Sequence[str], noun: str, do: str = "Pass a name 
 
 
 def take_rows(data: TableLike, rows: np.ndarray) -> Any:
-    """Return some rows of a table, in its own kind."""
     from exactshap.frames import as_table
 
     return as_table(data, allow_empty=True).take(rows).native

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exactshap.results.data import frame_kind as frame_kind
 from exactshap.results.decomposition._decomposition import Decomposition as Decomposition
+from exactshap.results.decomposition._decomposition import ShareBars as ShareBars
 from exactshap.results.decomposition._pairwise import PairwiseDecomposition as PairwiseDecomposition
 from exactshap.results.decomposition._pairwise import check_residual as check_residual
 from exactshap.results.decomposition._pairwise import facts_of as facts_of

@@ -13,7 +13,7 @@ from exactshap._runtime.types import Axes
 from exactshap._runtime.words import fields_html, more_than, table_html
 from exactshap.errors import InputError
 from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, without_noise
-from exactshap.results.plots import ShareBars, draw_shares, prepare_shares
+from exactshap.results.plots import Shown, current_palette, name_lines, new_axes
 
 _ARRAY_SHAPES = {
     "values": (None,),
@@ -175,6 +175,18 @@ class Decomposition:
         return np.argsort(-np.abs(self.values), kind="stable")[:10]
 
 
+@dataclass(frozen=True, eq=False)
+class ShareBars:
+    """Hold what a bar plot of shares shows, from top to bottom."""
+
+    labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
+    values: np.ndarray  # (n_bars,)
+    cumulative: np.ndarray  # (n_bars,): running sum of ``values``
+    error: np.ndarray | None  # (2, n_bars): distances down and up to the ends of the error bars; NaN for the bar of the rest
+    total: float  # the number that is split; drawn as a vertical line
+    statistic: str  # its name, for the axis
+
+
 @dataclass(frozen=True)
 class Shares:
     """Draw the plots of a :class:`Decomposition`; nothing is shown, the axes are returned."""
@@ -191,26 +203,34 @@ class Shares:
         max_display : int, default=10
             Number of bars, that of the rest included.
         """
-        return draw_shares(self.prepare(max_display=max_display), ax)
+        bars = self.prepare(max_display=max_display)
+        ax = new_axes(6.0, 1.2 + 0.35 * len(bars.labels)) if ax is None else ax
+        position, colours = np.arange(len(bars.labels)), current_palette()
+        ax.barh(position, bars.values, color=colours.neutral, zorder=2, label="contribution")
+        if bars.error is not None:
+            ax.errorbar(bars.values, position, xerr=bars.error, fmt="none", ecolor="black", capsize=3, zorder=4)
+        ax.plot(bars.cumulative, position, color=colours.accent, marker="o", markersize=3, zorder=3, label="cumulative")
+        ax.axvline(0.0, color="black", linewidth=0.8)
+        ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
+        name_lines(ax, bars.labels)
+        ax.set_xlabel(f"contribution to {bars.statistic}")
+        ax.legend(loc="best", frameon=False)
+        return ax
 
     def prepare(self, *, max_display: int = 10) -> ShareBars:
         """Return the data that :meth:`bar` draws."""
-        one = self.decomposition
-        return prepare_shares(
-            one.values,
-            one.feature_names,
+        one, error = self.decomposition, None
+        if one.intervals is not None:
+            error = np.stack([one.values - one.intervals[:, 0], one.intervals[:, 1] - one.values])
+        elif one.std_error is not None:
+            error = np.stack([one.std_error, one.std_error])
+        shown = Shown.of(np.abs(one.values), max_display)
+        heights = shown.values(one.values)
+        return ShareBars(
+            labels=shown.labels(one.feature_names, "other"),
+            values=heights,
+            cumulative=np.cumsum(heights),
+            error=None if error is None else shown.known(error),
             total=one.total,
             statistic=one.statistic,
-            error=_half_width(one),
-            max_display=max_display,
         )
-
-
-def _half_width(one: Decomposition) -> np.ndarray | None:
-    """Return distances (2, n_features) from shares to their intervals' ends.
-
-    They are one standard error where there are no intervals.
-    """
-    if one.intervals is not None:
-        return np.stack([one.values - one.intervals[:, 0], one.intervals[:, 1] - one.values])
-    return None if one.std_error is None else np.stack([one.std_error, one.std_error])

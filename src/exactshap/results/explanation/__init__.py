@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from exactshap._runtime.optional import on_first_use
-from exactshap.results.data import Certificate
+from exactshap.results.data import Certificate, Importance
 from exactshap.results.data import fingerprint as fingerprint
 from exactshap.results.explanation._explanation import Explanation
 
-if TYPE_CHECKING:
-    from exactshap.results.data import Importance
-
 __all__ = ["Certificate", "Explanation", "Importance"]
-
-__getattr__ = on_first_use("exactshap.results", {"data": "Importance"})

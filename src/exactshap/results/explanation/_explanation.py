@@ -16,11 +16,11 @@ from exactshap.results import data as forms
 from exactshap.results.data import ExplanationData, facts, headline, refuse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from exactshap.results.comparison import Cohorts, Comparison
-    from exactshap.results.data import Importance, NamedValues
+    from exactshap.results.data import NamedValues
     from exactshap.results.plots import PlotAccessor
     from exactshap.results.reasons import Reasons
 
@@ -201,46 +201,7 @@ class Explanation(ExplanationData):
         """Return each player's mean value over the rows, with names."""
         return self._named(self.values, self.feature_names).mean()
 
-    def importance(
-        self,
-        interval: float | None = 0.95,
-        *,
-        background_values: np.ndarray | None = None,
-        n_bootstrap: int = 1000,
-        random_state: int = 0,
-    ) -> Importance:
-        """Return mean magnitudes with intervals for other rows of the same kind.
-
-        Intervals are of the bootstrap-t over rows; with ``background_values`` and beyond 20,000 rows they are normal. Sampled values,
-        and ``background_values``: an estimate without the bias that noise gives to magnitudes.
-
-        Parameters
-        ----------
-        interval : float or None, default=0.95
-            Probability of the intervals; None for no intervals.
-        background_values : array of shape (n_background, n_rows, n_players[, n_outputs]), default=None
-            Of :meth:`exactshap.Explainer.background_values`: the background is a sample, too, of rows that are not explained here.
-        n_bootstrap, random_state : int, default=1000 and 0
-            Of the bootstrap.
-
-        Returns
-        -------
-        importance : Importance
-            ``values``, ``lower``, ``upper``, ``method``, ``to_frame()``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from sklearn.svm import SVR
-        >>> from exactshap import explain
-        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-        >>> importance = explain(SVR(C=10.0).fit(X, y), X[100:], X[:100]).importance()
-        >>> importance.lower[2] < importance["bmi"] < importance.upper[2]
-        np.True_
-        """
-        return forms.importance(
-            self, interval, background_values=background_values, n_bootstrap=n_bootstrap, random_state=random_state
-        )
+    importance = forms.importance
 
     def ranking(self) -> NamedValues:
         """Return the players by decreasing mean magnitude; several outputs need ``explanation.output(name).ranking()``."""
@@ -358,36 +319,9 @@ class Explanation(ExplanationData):
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
-    def to_frame(self, kind: str | None = None, *, std: bool = False, baseline: bool = False, prediction: bool = False) -> Any:
-        """Return one column per player, as a frame.
-
-        Orders above 1 have one per set; the frame is of the kind that the data came in.
-
-        Several outputs give columns ``"player[output]"``. A pandas index is kept.
-
-        Parameters
-        ----------
-        kind : {"pandas", "polars", "pyarrow"} or None, default=None
-            None: as the data; for arrays the first of these three that is installed.
-        std : bool, default=False
-            Also columns ``se_<player>`` of standard errors (sampled values) or ``std_<player>`` of standard deviations (a Gaussian
-            process).
-        baseline, prediction : bool, default=False
-            Also columns of these names.
-        """
-        return forms.to_frame(self, kind, std=std, baseline=baseline, prediction=prediction)
-
-    def to_shap(self) -> Any:
-        """Return a real ``shap.Explanation``. Of order 2 it has shap's matrices, pairs halved on both sides.
-
-        Numbers go to its ``data``; text goes to ``display_data`` and its sorted category codes to ``data``. A group of columns
-        shows the mean of its columns if they are numeric, else their text.
-        """
-        return forms.to_shap(self)
-
-    def to_shapiq(self, i: int | None = None, output: int | str = 0) -> Any:
-        """Return one row and output as a ``shapiq.InteractionValues``. The baseline is the empty set's value."""
-        return forms.to_shapiq(self, i, output)
+    to_frame, to_shap, to_shapiq = forms.to_frame, forms.to_shap, forms.to_shapiq
+    concat = classmethod(forms.concat)  # type: ignore[var-annotated]
+    from_solution = classmethod(forms.from_solution)  # type: ignore[var-annotated]
 
     def save(self, path: str | Path) -> None:
         """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing.
@@ -409,85 +343,6 @@ class Explanation(ExplanationData):
         from exactshap.results.explanation._storage import load
 
         return load(path, cls, max_bytes=max_bytes)
-
-    @classmethod
-    def concat(cls, parts: Iterable[ExplanationData], names: Sequence[str] | None = None) -> Explanation:
-        """Join explanations of other rows, such as the folds of a cross-validation.
-
-        Parameters
-        ----------
-        parts : iterable of Explanation
-            Of the same players, outputs and question. Each row keeps its baseline, tolerance and residual, so that the certificate is
-            that of the whole.
-        names : sequence of str, default=None
-            What to call the parts; ``model_name`` then lists their models, rows and baselines.
-
-        Returns
-        -------
-        explanation : Explanation
-
-        Raises
-        ------
-        InputError
-            If the parts answer different questions, or some are exact and others sampled.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from sklearn.linear_model import Ridge
-        >>> from sklearn.model_selection import KFold
-        >>> from exactshap import explain
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> folds = [explain(Ridge().fit(X[a], y[a]), X[b], X[a]) for a, b in KFold(5).split(X)]
-        >>> whole = Explanation.concat(folds)
-        >>> whole.values.shape, whole.certificate().passed
-        ((442, 10), True)
-        """
-        return forms.concat(parts, cls, names)  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_solution(
-        cls,
-        solution: Any,
-        player_names: Sequence[str] | None = None,
-        *,
-        output_names: Sequence[str] | None = None,
-        unit: str = "worth",
-        name: str = "game",
-    ) -> Explanation:
-        """Make an explanation of your own game's solution.
-
-        Parameters
-        ----------
-        solution : Solution
-            What :func:`exactshap.solve` returns: of one game, which becomes one row, or of a batch.
-        player_names, output_names : sequence of str, default=None
-            None: players and outputs are numbered.
-        unit : str, default="worth"
-            Of v(S).
-        name : str, default="game"
-            What titles call the game.
-
-        Returns
-        -------
-        explanation : Explanation
-
-        Raises
-        ------
-        InputError
-            If there is not one name for each player.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from exactshap import solve
-        >>> from exactshap.games import OracleGame
-        >>> gloves = OracleGame(lambda S: np.minimum(S[:, 0], S[:, 1] + S[:, 2] > 0).astype(float), 3)
-        >>> explanation = Explanation.from_solution(solve(gloves), ["Ann", "Bob", "Cid"], unit="pairs")
-        >>> explanation.to_frame("pandas").round(3).to_dict("records")
-        [{'Ann': 0.667, 'Bob': 0.167, 'Cid': 0.167}]
-        """
-        return forms.of_solution(cls, solution, player_names, output_names, unit, name)  # type: ignore[no-any-return]
 
     @property
     def plot(self) -> PlotAccessor:

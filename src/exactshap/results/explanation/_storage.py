@@ -47,7 +47,6 @@ _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 
 
 def save(explanation: ExplanationData, path: str | Path) -> None:
-    """Write an explanation; see :meth:`Explanation.save`."""
     check_suffix(
         path, (".npz",), "A saved explanation", "Name it .npz; explanation.to_frame() gives the values for other files"
     )

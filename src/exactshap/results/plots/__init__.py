@@ -17,9 +17,6 @@ from exactshap.results.plots._pyplot import name_lines as name_lines
 from exactshap.results.plots._pyplot import new_axes as new_axes
 from exactshap.results.plots._pyplot import without_frame as without_frame
 from exactshap.results.plots.shapes import draw_shape, prepare_shape
-from exactshap.results.plots.shares import ShareBars as ShareBars
-from exactshap.results.plots.shares import draw_shares as draw_shares
-from exactshap.results.plots.shares import prepare_shares as prepare_shares
 from exactshap.results.plots.summary import places_of as places_of
 from exactshap.results.plots.summary import swarm_offsets as swarm_offsets
 from exactshap.results.plots.two_samples import Marginal as Marginal

@@ -33,7 +33,6 @@ class Shown:
         return cls(order[:n_single], order[n_single:])
 
     def labels(self, names: Sequence[str], noun: str = "other feature") -> tuple[str, ...]:
-        """Return the names of the players, and the number of the others."""
         return (*(str(names[j]) for j in self.single), *self.name_of_rest(noun))
 
     def name_of_rest(self, noun: str = "other feature") -> tuple[str, ...]:

@@ -100,7 +100,6 @@ _CURRENT = ContextVar("palette", default=_DEFAULT)
 
 
 def current_palette() -> Palette:
-    """Return the current colours."""
     return _CURRENT.get()
 
 

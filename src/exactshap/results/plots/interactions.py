@@ -9,7 +9,6 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
 from exactshap.results.plots._columns import in_words
 from exactshap.results.plots._palette import current_palette
@@ -32,14 +31,6 @@ def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, 
 
     The players with the largest row sums of magnitudes are shown.
     """
-    if explanation.n_outputs > 1:
-        raise InputError(
-            "A matrix shows one output",
-            f"This explanation has {list(explanation.output_names or ())}",
-            "Choose one with explanation.output(name)",
-        )
-    if explanation.n_rows == 0:
-        raise InputError("A plot needs at least one row", "Got an explanation of 0 rows")
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]

@@ -48,11 +48,7 @@ def prepare_intervals(
     The interval of "others" adds up entries of the covariance. For sampled values, ``std_error`` replaces ``std``.
     """
     check_level(level)
-    if explanation.n_rows == 0:
-        raise InputError("A plot needs at least one row", "Got an explanation of 0 rows")
     rows = explanation if i is None else explanation[i]
-    if rows.values.ndim == 3:
-        raise InputError("A plot shows one output", f"Got {rows.n_outputs}", "Use explanation.output(k)")
     shown = Shown.of(np.abs(rows.values).mean(axis=0), max_display)
     covariance, kind = _covariance(rows)
     mixing = shown.values(np.eye(rows.n_players)).T  # players that each line adds up

@@ -127,7 +127,6 @@ class Paths:
 
     labels: tuple[str, ...]  # features, the strongest last; the first one may stand for the rest
     sums: np.ndarray  # (n_lines, n_labels + 1): the baseline, then the sum up to each feature; the last one is the prediction
-    n_rows: int  # rows in all; of more than 200, a selection spread over the predictions is drawn
 
 
 def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Paths:
@@ -143,7 +142,7 @@ def prepare_paths(explanation: ExplanationData, *, max_display: int = 10) -> Pat
     drawn = np.sort(np.argsort(explanation.prediction, kind="stable")[spread])
     shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
     steps = np.column_stack([explanation.baseline[drawn], shown.values(explanation.values[drawn])[:, ::-1]])
-    return Paths(shown.labels(explanation.feature_names)[::-1], np.cumsum(steps, axis=1), n)
+    return Paths(shown.labels(explanation.feature_names)[::-1], np.cumsum(steps, axis=1))
 
 
 def draw_paths(prepared: Paths, ax: Axes = None) -> Any:

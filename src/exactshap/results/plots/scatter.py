@@ -154,7 +154,6 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
 
 
 def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
-    """Return the squared correlation of values with cells or their gaps."""
     known = np.isfinite(numbers)
     # Missing cells at the mean neither add to the correlation nor take away from it.
     filled = np.where(known, numbers, numbers[known].mean() if known.any() else 0.0)

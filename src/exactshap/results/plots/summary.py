@@ -96,7 +96,6 @@ class Swarm:
     # (n_dots, n_labels): place of the row's cell among those of the feature, from 0 to 1; NaN for missing cells,
     # text, and the rest
     places: np.ndarray
-    n_rows: int  # rows in all: of more than 2,000 a sample is drawn
 
 
 def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swarm:
@@ -109,7 +108,7 @@ def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swa
         for j in shown.single[content.numeric[shown.single]]:
             places[:, j] = places_of(content.numbers[:, j])[drawn]
     values = shown.values(explanation.values[drawn])
-    return Swarm(shown.labels(explanation.feature_names), values, shown.known(places), n)
+    return Swarm(shown.labels(explanation.feature_names), values, shown.known(places))
 
 
 def places_of(numbers: np.ndarray) -> np.ndarray:

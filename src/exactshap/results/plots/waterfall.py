@@ -97,7 +97,6 @@ def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[fl
 
 
 def _name_ends(prepared: Waterfall, ax: Axes) -> None:
-    """Write the prediction above its place, and the baseline below its place."""
     bottom = len(prepared.labels) - 0.4 + _FOOT
     for x in (prepared.prediction, prepared.baseline):
         ax.plot([x, x], [-0.6, bottom], color="gray", linestyle=":", linewidth=0.8, zorder=0)

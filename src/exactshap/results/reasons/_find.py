@@ -51,7 +51,6 @@ def find_reasons(
 
 
 def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float:
-    """Return the sign of adverse values."""
     if rows.output_names is not None:
         do = "Pass output= (a number or a name)"
         raise InputError("Reasons explain one output", f"This explanation has {list(rows.output_names)}", do)

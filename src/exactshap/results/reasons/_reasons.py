@@ -160,7 +160,6 @@ class Reasons(PrintedTable):
 
 
 def _digests(reasons: Reasons) -> list[str]:
-    """Return a hash in hexadecimal for each row."""
     rows = reasons.explanation
     if rows.data is None:
         raise InputError("A hash needs the row's data", "This explanation has data=None", "Explain rows, and keep their data")
@@ -191,7 +190,6 @@ def _digests(reasons: Reasons) -> list[str]:
 
 
 def _write_letter(reasons: Reasons, path: str | Path, i: int, words: dict[str, str]) -> Path:
-    """Write the letter of row ``i``; all words and names are escaped."""
     one = reasons[i]
     page = template("letter.html.jinja").render(
         reasons=_listed(one),

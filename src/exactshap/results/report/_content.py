@@ -16,8 +16,6 @@ _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper qu
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """Hold one explained row, ready to draw."""
-
     title: str
     caption: str
     labels: tuple[str, ...]  # "name = cell" by decreasing magnitude; the last one may stand for the rest
@@ -65,8 +63,6 @@ class Errors:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """Hold everything that is drawn for one output."""
-
     output: str | None
     names: tuple[str, ...]
     n_left_out: int

@@ -231,7 +231,6 @@ def _matrix_cell(word: str, strength: float, x: float, y: float, size: float, di
 
 
 def label_room(names: Sequence[str], *, length: int = 30) -> float:
-    """Return the width of the names at the left of bars."""
     return min(svg.text_width([svg.shorten(name, length) for name in names]) + 16, 260.0)
 
 

@@ -131,7 +131,6 @@ def text(x: float, y: float, content: str, *, anchor: str = "start", style: str 
 
 
 def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
-    """Draw a straight line."""
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{style}"/>'
 
 
@@ -149,7 +148,6 @@ def dots(x: np.ndarray, y: np.ndarray, style: str) -> str:
 
 
 def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
-    """Draw a line through points."""
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
     return f'<polyline class="{style}" points="{points}"/>'
 

@@ -14,7 +14,6 @@ N_SHADES = 9
 
 
 def template(name: str) -> Any:
-    """Return a template by name."""
     jinja2 = require("jinja2", "report", purpose="A report")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -41,7 +40,6 @@ def colour_variables(*, dark: bool = False) -> str:
 
 
 def now() -> str:
-    """Return the time of writing."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

@@ -158,7 +158,6 @@ def report_facts(explanation: ExplanationData, data_name: str | None) -> dict[st
 
 
 def installed() -> dict[str, str]:
-    """Return the installed versions of Python and the libraries."""
     from exactshap.versions import system, versions
 
     return {name: text for name, text in {"python": system()["python"].split()[0], **versions()}.items() if text}

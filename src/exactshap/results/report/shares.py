@@ -10,8 +10,8 @@ import numpy as np
 from exactshap import __version__
 from exactshap._runtime.optional import require
 from exactshap.errors import printable
-from exactshap.results.decomposition import PairwiseDecomposition, facts_of, rows_of, strongest_marginals
-from exactshap.results.plots import Marginal, ShareBars
+from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, facts_of, rows_of, strongest_marginals
+from exactshap.results.plots import Marginal
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._figures import STEP, bar_from_zero, label_room
 from exactshap.results.report._template import now, template, write_page

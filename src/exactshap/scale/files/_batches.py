@@ -50,7 +50,6 @@ class Done(NamedTuple):
 
 
 def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> list[Batch]:
-    """Cut every file into batches; no batch spans two files."""
     cuts = [(file, start) for file in files for start in range(0, file.n_rows, batch_rows)]
     width, first, batches = max(5, len(str(len(cuts)))), 0, []
     for number, (file, start) in enumerate(cuts):

@@ -203,7 +203,6 @@ def _gathered(
     started: float,
     manifest: Manifest | None,
 ) -> DatasetResult:
-    """Run all batches and add up their results."""
     total, resumed, changed = _nothing(work.part), 0, 0
     try:
         with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:

@@ -42,12 +42,10 @@ class Layout:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Return one column for each output and player, output by output."""
         return tuple(f"phi{label}" for label in self._labels)
 
     @property
     def totals(self) -> tuple[tuple[str, ...], ...]:
-        """Return the column of each output for baseline, prediction and residual."""
         return tuple(tuple(f"{total}{ending}" for ending in self.endings) for total in _TOTALS)
 
     @property
@@ -60,17 +58,14 @@ class Layout:
 
     @property
     def names_of_features(self) -> tuple[str, ...]:
-        """Return the text columns that name the features with the largest values."""
         return self._ranked("feature")
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Return the columns of values that are written."""
         return self.values if self.top_k is None else self._ranked("value")
 
     @property
     def computed(self) -> tuple[str, ...]:
-        """Return every computed column, in order."""
         totals = (name for names in self.totals for name in names)
         if self.top_k is None:
             return (*self.values, *totals, EXACT, *self.errors)
@@ -85,7 +80,6 @@ class Layout:
         return "double" if any(name in names for names in self.totals) else {"float32": "float"}.get(self.dtype, "double")
 
     def columns(self, explanation: Explanation) -> dict[str, np.ndarray]:
-        """Return all columns of an explanation, float64 but for ``exact``."""
         rows = explanation.n_rows
         values = explanation.values if explanation.set_values is None else explanation.set_values
         named = dict(zip(self.values, _by_output(values), strict=True))
@@ -109,7 +103,6 @@ class Layout:
         return {name: np.full(n_rows, np.nan) for name in names} | {EXACT: np.zeros(n_rows, bool)}
 
     def written(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the columns that are written, in order and with their types."""
         available = columns if self.top_k is None else {**columns, **self._largest(columns)}
         small = {name: available[name].astype(self.dtype) for name in self.computed if self.kind_of(name) == "float"}
         return {name: small.get(name, available[name]) for name in self.computed}

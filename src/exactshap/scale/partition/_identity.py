@@ -47,8 +47,6 @@ def object_digest(content: Any) -> str | None:
 
 
 class _Digest:
-    """Hash what is written, as a file."""
-
     def __init__(self) -> None:
         self.hash = hashlib.sha256()
         self.pickler = _Pickler(self)

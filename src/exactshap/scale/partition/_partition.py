@@ -129,18 +129,7 @@ class Partition(PackedOnce):
         return self.explained(table)[0]
 
     def explained(self, table: TableLike) -> tuple[Any, dict[str, np.ndarray]]:
-        """Return a table's output, and every column computed for it.
-
-        Parameters
-        ----------
-        table : as of a call
-
-        Returns
-        -------
-        output : table
-        columns : dict of str to array
-            ``phi_...``, totals and ``exact`` with all their digits, whatever is written of them.
-        """
+        """Return a table's output, and every column computed for it, with all digits."""
         frame, restore = as_frame(table)
         columns = self._solve_all(self._features(frame), self._offsets(frame), _kept_cells(frame, self.layout.keep))
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
@@ -216,29 +205,13 @@ class Partition(PackedOnce):
         return self._schema().empty_table().to_pandas()
 
     def with_types(self, types: Mapping[str, Any]) -> Partition:
-        """Return the same partition with the types of its kept columns.
-
-        Parameters
-        ----------
-        types : mapping of str to type
-            Arrow's types or their names; columns that are not kept do not count.
-
-        Returns
-        -------
-        partition : Partition
-        """
+        """Return the same partition with the types of its kept columns; those of others do not count."""
         part = copy.copy(self)
         part.types = {name: types.get(name, known) for name, known in self.types.items()}
         return part
 
     def identity(self) -> dict[str, Any]:
-        """Return what the output depends on, by name, as texts and numbers.
-
-        Returns
-        -------
-        identity : dict
-            Digests of model and background, and settings.
-        """
+        """Return what the output depends on, by name: digests of model and background, and settings."""
         index = getattr(self.index, "name", self.index)
         settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
         written = {"order": self.order, "top_k": self.layout.top_k, "dtype": self.layout.dtype}

@@ -97,28 +97,14 @@ class GlobalImportance:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content for JSON, with sums as text.
-
-        Returns
-        -------
-        content : dict
-        """
+        """Return the content for JSON, with sums as text."""
         sums = {name: [f"{unit:x}" for unit in getattr(self, name).units] for name in ("sums", "absolute_sums")}
         counts = {"n_rows": self.n_rows, "n_bad_rows": self.n_bad_rows, "max_residual": self.max_residual}
         return {"feature_names": list(self.feature_names), **counts, **sums}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> GlobalImportance:
-        """Return the importances that :meth:`to_json` wrote.
-
-        Parameters
-        ----------
-        content : mapping
-
-        Returns
-        -------
-        importance : GlobalImportance
-        """
+        """Return the importances that :meth:`to_json` wrote."""
         sums = {name: ExactSums(tuple(int(unit, 16) for unit in content[name])) for name in ("sums", "absolute_sums")}
         return cls(**{**content, "feature_names": tuple(content["feature_names"]), **sums})
 
@@ -204,7 +190,6 @@ class ExactSums:
 
     @classmethod
     def zeros(cls, n_columns: int) -> ExactSums:
-        """Return sums of nothing."""
         return cls((0,) * n_columns)
 
     def __add__(self, other: ExactSums) -> ExactSums:

@@ -164,7 +164,6 @@ def _arrays(
 
 
 def _responses(explanation: ExplanationData, observed: Observed | None) -> list[tuple[str, np.ndarray]]:
-    """Return predictions in a readable unit, such as probabilities, and the observed target."""
     known = response(explanation)
     seen = [] if observed is None else [("observed", observed.target), ("error", observed.error)]
     return seen if known is None else [known, *seen]
@@ -187,7 +186,6 @@ def _cell_arrays(
 
 
 def _range(column: np.ndarray) -> list[float]:
-    """Return the 5th and 95th percentile of the cells, the ends of the colour scale."""
     known = column[np.isfinite(column)]
     return [0.0, 0.0] if known.size == 0 else [float(bound) for bound in np.percentile(known, [5, 95])]
 
@@ -270,7 +268,6 @@ def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
 
 
 def players_of(pairs: list[list[int]]) -> list[int]:
-    """Return the players of some pairs, in order."""
     return sorted({j for first, second, _ in pairs for j in (first, second)})
 
 
