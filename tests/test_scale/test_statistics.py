@@ -17,7 +17,7 @@ import scale_cases as cases
 from exactshap import decompose_r2
 from exactshap.errors import InputError
 from exactshap.scale import GlobalImportance, GlobalQuantiles, PartialR2, PartialRidge, Partition
-from exactshap.scale.statistics._importance import ExactSums
+from exactshap.scale._importance import ExactSums
 from tolerances import assert_close
 
 

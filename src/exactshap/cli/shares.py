@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +22,7 @@ from exactshap.results.data import counted
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
-    from exactshap.results.decomposition import PairwiseDecomposition
+    from exactshap.results.decomposition import Decomposition, PairwiseDecomposition
 
 _ROWS_SHOWN = 15
 
@@ -87,7 +87,6 @@ def r2(
 ) -> None:
     """Split the R2 of a model exactly over its features."""
     from exactshap.decompose import decompose_r2
-    from exactshap.results.decomposition import rows_of
 
     table = read_table(data)
     out_of_X = options.dropped(target, drop) + (() if sample_weight is None else (sample_weight,))
@@ -107,11 +106,7 @@ def r2(
         random_state=seed,
         n_jobs=jobs,
     )
-    facts = f"{shares.statistic} = {shares.total:.6g} ({shares.game} game); shares sum to {shares.values.sum():.6g}"
-    facts += (
-        f", drift {shares.readable(shares.drift or 0.0):.2g}; residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})"
-    )
-    _show(facts, *rows_of(shares, "feature"), "feature")
+    _show(shares, "feature")
     write_outputs(shares, out, picture, _figure)
 
 
@@ -239,9 +234,7 @@ def _finish(
     labels: tuple[str, str] = ("", ""),
 ) -> None:
     """Print the shares and write what the options ask for."""
-    from exactshap.results.decomposition import facts_of, rows_of
-
-    _show("; ".join(facts_of(shares)), *rows_of(shares), "column")
+    _show(shares, "column")
     write_outputs(shares, chosen.out, chosen.picture, lambda shares: _figure(shares, samples, labels))
     if chosen.report is not None:
         from exactshap.results.report import write_shares_report
@@ -250,12 +243,12 @@ def _finish(
         console().print(f"report written to {chosen.report}")
 
 
-def _show(facts: str, headings: Sequence[str], rows: Sequence[Sequence[str]], noun: str) -> None:
+def _show(shares: Decomposition, noun: str) -> None:
     """Print a summary line and a table of columns by decreasing share."""
     from rich.table import Table
 
-    screen = console()
-    screen.print(facts)
+    screen, (headings, rows) = console(), shares.rows(noun)
+    screen.print("; ".join(shares.facts()))
     table = Table(title=f"shares of {len(rows)} {noun}s", title_justify="left")
     for k, heading in enumerate(headings):
         table.add_column(heading, justify="right" if k else "left")

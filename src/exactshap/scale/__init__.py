@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from exactshap.decompose.r2 import PartialR2
 from exactshap.frames.stored import StoredTable
-from exactshap.scale.calls import MappedFunction
-from exactshap.scale.files import DatasetResult, explain_dataset
-from exactshap.scale.partition import Partition, output_columns
-from exactshap.scale.statistics import GlobalImportance, GlobalQuantiles, PartialRidge
+from exactshap.scale._columns import output_columns
+from exactshap.scale._dataset import DatasetResult, explain_dataset
+from exactshap.scale._importance import GlobalImportance
+from exactshap.scale._mapped import MappedFunction
+from exactshap.scale._partition import Partition
+from exactshap.scale._quantiles import GlobalQuantiles
+from exactshap.scale._ridge import PartialRidge
 
 __all__ = [
     "DatasetResult",

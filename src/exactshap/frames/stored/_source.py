@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from exactshap._runtime.optional import require
-from exactshap._runtime.types import TableLike
+from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import ExactshapError, InputError
 from exactshap.frames.stored._places import StoredFile
 
@@ -215,13 +215,18 @@ def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[An
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()
-            # One by one, as the library holds all of several in memory
-            for number in range(group, opened.num_row_groups):
-                for batch in opened.iter_batches(decoded_rows(len(schema)), row_groups=[number]):
-                    yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
+            for batch in group_batches(opened, len(schema), group):
+                yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
         return
     with _readable(file.name, "CSV"), _csv(file, keep) as reader:
         yield from reader
+
+
+def group_batches(opened: Foreign, n_columns: int, group: int = 0, *, columns: list[str] | None = None) -> Iterator[Any]:
+    """Yield record batches of an open Parquet file from a row group on."""
+    # One by one, as the library holds all of several in memory
+    for number in range(group, opened.num_row_groups):
+        yield from opened.iter_batches(decoded_rows(n_columns), row_groups=[number], columns=columns)
 
 
 def decoded_rows(n_columns: int) -> int:

@@ -15,7 +15,7 @@ from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored._places import StoredFile, find_files
-from exactshap.frames.stored._source import decoded_rows, parquet_file
+from exactshap.frames.stored._source import group_batches, parquet_file
 
 
 class StoredTable:
@@ -108,11 +108,8 @@ class StoredTable:
         arrow = require("pyarrow", "scale", purpose="Reading data")
         for stored in self._files:
             with parquet_file(stored) as file:
-                n_rows = decoded_rows(len(self.names))
-                # One by one, as the library holds all of several in memory
-                for group in range(file.num_row_groups):
-                    for batch in file.iter_batches(n_rows, row_groups=[group], columns=list(self.names)):
-                        yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
+                for batch in group_batches(file, self.n_columns, columns=list(self.names)):
+                    yield as_table(arrow.Table.from_batches([batch]).select(list(self.names)), allow_empty=True)
 
     def __repr__(self) -> str:
         return f"StoredTable({self._called!r}: {self.n_rows:,} rows, {self.n_columns} columns)"

@@ -114,10 +114,6 @@ def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
     return (largest_of_rows(residual) <= tolerance) & (tolerance < np.inf)
 
 
-def all_within(residual: np.ndarray, tolerance: np.ndarray) -> bool:
-    return bool(within(residual, tolerance).all())
-
-
 def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
     """Return numbers for people, with 0 for those within a finite tolerance.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap.errors import InputError
 from exactshap.results.data import _validation as validation
-from exactshap.results.data._certificate import Certificate, all_within, largest_of_rows, within
+from exactshap.results.data._certificate import Certificate, largest_of_rows, within
 
 if TYPE_CHECKING:
     from exactshap.results.data._named_values import NamedValues
@@ -198,13 +198,8 @@ class ExplanationData:
     @property
     def is_within_tolerance(self) -> bool:
         """Say whether the certificate passes: all comparisons are within tolerance."""
-        return self.is_within_on_coalitions and all_within(self.residual, self.tolerance)
-
-    @property
-    def is_within_on_coalitions(self) -> bool:
-        """Say whether the compared coalitions, if any, are within tolerance."""
         worst, limit = self.mask_difference, self.mask_tolerance
-        return worst is None or limit is None or worst <= limit
+        return (worst is None or limit is None or worst <= limit) and bool(self.rows_within_tolerance.all())
 
     @property
     def rows_within_tolerance(self) -> np.ndarray:

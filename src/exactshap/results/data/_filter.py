@@ -55,25 +55,12 @@ def filtered_rows(table: Table, names: Sequence[str], where: str) -> np.ndarray:
     """
     if not where.strip():
         return np.ones(table.n_rows, bool)
-    columns = _Columns(table, names)
-    try:
-        return _holds(_Parser(where, names).tree(), columns)
-    except _Slip as slip:
-        raise slip.error() from None
-
-
-class _Slip(Exception):
-    def __init__(self, kind: str, *words: str) -> None:
-        self.kind = kind
-        self.text = _grammar()["slips"][kind].format(*words)
-
-    def error(self) -> InputError:
-        kind = UnknownNameError if self.kind == "column" else InputError
-        return kind("The filter cannot be read", self.text, _EXAMPLE)
+    return _holds(_Parser(where, names).tree(), _Columns(table, names))
 
 
 def _fail(kind: str, *words: str) -> NoReturn:
-    raise _Slip(kind, *words)
+    error = UnknownNameError if kind == "column" else InputError
+    raise error("The filter cannot be read", _grammar()["slips"][kind].format(*words), _EXAMPLE)
 
 
 @dataclass(frozen=True)

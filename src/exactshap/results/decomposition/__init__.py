@@ -7,7 +7,5 @@ from exactshap.results.decomposition._decomposition import Decomposition as Deco
 from exactshap.results.decomposition._decomposition import ShareBars as ShareBars
 from exactshap.results.decomposition._pairwise import PairwiseDecomposition as PairwiseDecomposition
 from exactshap.results.decomposition._pairwise import check_residual as check_residual
-from exactshap.results.decomposition._pairwise import facts_of as facts_of
 from exactshap.results.decomposition._pairwise import pair_tolerance as pair_tolerance
-from exactshap.results.decomposition._pairwise import rows_of as rows_of
 from exactshap.results.decomposition._pairwise import strongest_marginals as strongest_marginals

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap._runtime.words import fields_html, more_than, table_html
+from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError
 from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, without_noise
 from exactshap.results.plots import Shown, current_palette, name_lines, new_axes
 
+_SHOWN = 10
 _ARRAY_SHAPES = {
     "values": (None,),
     "std_error": (None,),
@@ -23,8 +24,8 @@ _ARRAY_SHAPES = {
 }
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Decomposition:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Decomposition(PrintedTable):
     """Hold one number, split over the features: ``sum(values) = total + drift``.
 
     Attributes
@@ -60,8 +61,9 @@ class Decomposition:
     >>> shares = Decomposition(statistic="R2", values=np.array([0.5, 0.25]), total=0.75, feature_names=("age", "bmi"))
     >>> shares
     R2 = 0.75 over 2 features
-      age  0.5
-      bmi  0.25
+      feature  contribution  of total
+      age               0.5    66.7 %
+      bmi              0.25    33.3 %
     """
 
     statistic: str
@@ -145,34 +147,48 @@ class Decomposition:
         """Return numbers with 0 for those within the certificate's tolerance."""
         return without_noise(numbers, self.tolerance)
 
-    def __repr__(self) -> str:
-        drift = (
-            "" if self.drift is None else f"; shares sum to {np.sum(self.values):.6g} (drift {self.readable(self.drift):.3g})"
-        )
-        lines = [f"{self.statistic} = {self.total:.6g} over {len(self)} features{drift}"]
-        shown = self._strongest()
-        width = max((len(self.feature_names[j]) for j in shown), default=0)
+    def facts(self) -> list[str]:
+        """Return sentences on the number that is split, and the certificate."""
+        game = f" ({self.game} game)" if hasattr(self, "game") else ""
+        facts = [f"{self.statistic} = {self._total()}{game} over {len(self)} features"]
+        if self.drift is not None:
+            facts.append(f"shares sum to {np.sum(self.values):.6g} (drift {self.readable(self.drift):.3g})")
+        if self.residual is not None:
+            facts.append(f"residual {self.residual:.1e} (tolerance {self.tolerance:.1e})")
+        return facts
+
+    def _total(self) -> str:
+        return f"{self.total:.6g}"
+
+    def rows(self, noun: str = "feature", most: int | None = None) -> tuple[list[str], list[list[str]]]:
+        """Return headings and rows of text, by decreasing magnitude of the shares of each ``noun``."""
         values = self.readable(self.values)
-        errors = None if self.std_error is None else self.readable(self.std_error)
-        for j in shown:
-            error = "" if errors is None else f" ± {errors[j]:.2g}"
-            lines.append(f"  {self.feature_names[j]:<{width}}  {values[j]:.6g}{error}")
-        more = more_than(len(shown), len(self))
-        return "\n".join([*lines, f"  {more}"] if more else lines)
-
-    def _repr_html_(self) -> str:
-        shown, values = self._strongest(), self.readable(self.values)
         fractions = np.where(values == 0.0, 0.0, self.fractions)
-        errors = None if self.std_error is None else self.readable(self.std_error)
-        numbers = {"value": values, "of total": fractions, "std error": errors, "p": self.p_values}
-        known = {name: column for name, column in numbers.items() if column is not None}
-        rows = [[self.feature_names[j], *(f"{column[j]:.4g}" for column in known.values())] for j in shown]
-        return fields_html(
-            repr(self).split("\n")[0], {}, table_html(["feature", *known], rows) + more_than(len(shown), len(self))
-        )
+        columns = {
+            noun: list(self.feature_names),
+            "contribution": [f"{v:.4g}" for v in values],
+            "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in fractions],
+        }
+        if self.intervals is not None:
+            ends = self.readable(self.intervals)
+            columns[f"{100 * self.details['level']:g} % interval"] = [f"{low:.3g} to {high:.3g}" for low, high in ends]
+        elif self.std_error is not None:
+            columns["std error"] = [f"{e:.2g}" for e in self.readable(self.std_error)]
+        columns |= self._p_values()
+        order = np.argsort(-np.abs(self.values), kind="stable")[:most]
+        return list(columns), [[column[j] for column in columns.values()] for j in order]
 
-    def _strongest(self) -> np.ndarray:
-        return np.argsort(-np.abs(self.values), kind="stable")[:10]
+    def _p_values(self) -> dict[str, list[str]]:
+        return {} if self.p_values is None else {"p": [f"{p:.4g}" for p in self.p_values]}
+
+    def _head(self) -> tuple[str, Mapping[str, str]]:
+        return "; ".join(self.facts()), {}
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        return self.rows(most=_SHOWN)
+
+    def _more(self) -> str:
+        return more_than(_SHOWN, len(self))
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,15 +73,24 @@ class PairwiseDecomposition(Decomposition):
         columns = super()._columns()
         return columns if self.p_adjusted is None else {**columns, "p_adjusted": self.p_adjusted}
 
-    def __repr__(self) -> str:
-        head, *lines = super().__repr__().split("\n")
-        error = "" if self.total_std_error is None else f" ± {self.total_std_error:.2g}"
-        head = head.replace(" over ", f"{error} over ", 1)
-        facts = [] if self.p_value is None else [f"p = {self.p_value:.4g}"]
-        facts += [] if self.residual is None else [f"residual {self.residual:.1e}"]
-        n_blocks = self.details.get("n_blocks", 1)
-        facts += [] if n_blocks == 1 else [f"mean over {n_blocks} random blocks of rows"]
-        return "\n".join([head + "".join(f"; {fact}" for fact in facts), *lines])
+    def facts(self) -> list[str]:
+        """Return sentences on the statistic, its error, p-value and certificate."""
+        head, *certificate = super().facts()
+        facts = [head]
+        if self.p_value is not None and self.null_totals is not None:
+            facts.append(f"p = {self.p_value:.4g} ({len(self.null_totals)} permutations)")
+        if self.details.get("n_blocks", 1) > 1:
+            facts.append(f"mean over {self.details['n_blocks']} random blocks of rows")
+        return [*facts, *certificate]
+
+    def _total(self) -> str:
+        return super()._total() + ("" if self.total_std_error is None else f" ± {self.total_std_error:.2g}")
+
+    def _p_values(self) -> dict[str, list[str]]:
+        columns = super()._p_values()
+        if columns and self.p_adjusted is not None:
+            columns[f"p ({self.details['correction']})"] = [f"{p:.4g}" for p in self.p_adjusted]
+        return columns
 
 
 def pair_tolerance(scale: float, n_rows: int, n_columns: int) -> float:
@@ -103,38 +112,6 @@ def check_residual(name: str, residual: float, tolerance: float, other: str = "i
             f"They differ by {residual:.3g} (tolerance {tolerance:.3g})",
             "This is a bug of exactshap: please report it, with exactshap.show_versions()",
         )
-
-
-def facts_of(shares: PairwiseDecomposition) -> list[str]:
-    """Return sentences on the statistic, its error, p-value and certificate."""
-    error = "" if shares.total_std_error is None else f" ± {shares.total_std_error:.2g}"
-    facts = [f"{shares.statistic} = {shares.total:.6g}{error}"]
-    if shares.p_value is not None and shares.null_totals is not None:
-        facts.append(f"p = {shares.p_value:.4g} ({len(shares.null_totals)} permutations)")
-    if shares.details["n_blocks"] > 1:
-        facts.append(f"mean over {shares.details['n_blocks']} random blocks of rows")
-    facts.append(f"residual {shares.residual:.1e} (tolerance {shares.tolerance:.1e})")
-    return facts
-
-
-def rows_of(shares: Decomposition, noun: str = "column") -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows of text, by decreasing share of the ``noun``."""
-    values = shares.readable(shares.values)
-    fractions = np.where(values == 0.0, 0.0, shares.fractions)
-    columns = {
-        noun: list(shares.feature_names),
-        "contribution": [f"{v:.4g}" for v in values],
-        "of total": ["" if np.isnan(f) else f"{100 * f:.1f} %" for f in fractions],
-    }
-    if shares.intervals is not None:
-        ends = shares.readable(shares.intervals)
-        columns[f"{100 * shares.details['level']:g} % interval"] = [f"{low:.3g} to {high:.3g}" for low, high in ends]
-    adjusted = getattr(shares, "p_adjusted", None)
-    if shares.p_values is not None and adjusted is not None:
-        columns["p"] = [f"{p:.4g}" for p in shares.p_values]
-        columns[f"p ({shares.details['correction']})"] = [f"{p:.4g}" for p in adjusted]
-    order = np.argsort(-shares.values, kind="stable")
-    return list(columns), [[column[j] for column in columns.values()] for j in order]
 
 
 def strongest_marginals(shares: PairwiseDecomposition, samples: tuple[Any, Any]) -> tuple[Marginal, ...]:

@@ -15,6 +15,7 @@ from exactshap.results.plots._palette import dark_palette as dark_palette
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import name_lines as name_lines
 from exactshap.results.plots._pyplot import new_axes as new_axes
+from exactshap.results.plots._pyplot import shortened as shortened
 from exactshap.results.plots._pyplot import without_frame as without_frame
 from exactshap.results.plots.shapes import draw_shape, prepare_shape
 from exactshap.results.plots.summary import places_of as places_of

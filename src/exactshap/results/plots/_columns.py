@@ -70,8 +70,8 @@ def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:
     return [f"{row.feature_names[j]} = {cell_words(shown.display[0, j])}" for j in players]
 
 
-def cell_words(cell: Any) -> str:
-    """Return a cell as text: whole numbers in full, others with four digits, dates without midnight.
+def cell_words(cell: Any, length: int = 30) -> str:
+    """Return a cell as text: whole numbers in full, others with four digits, dates without midnight, long texts cut.
 
     >>> cell_words(1e6), cell_words(0.123456), cell_words(float("nan")), cell_words(""), cell_words("2020-02-01 00:00:00")
     ('1,000,000', '0.1235', 'missing', 'missing', '2020-02-01')
@@ -80,7 +80,7 @@ def cell_words(cell: Any) -> str:
     """
     if isinstance(cell, str):
         is_midnight = as_days(np.array([cell], object)) is not None and cell[10:].strip("T0:. ") == ""
-        return shortened(cell[:10] if is_midnight else cell, 30) or "missing"
+        return shortened(cell[:10] if is_midnight else cell, length) or "missing"
     number = float(cell)
     if np.isnan(number):
         return "missing"

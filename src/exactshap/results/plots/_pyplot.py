@@ -51,7 +51,7 @@ def shortened(text: str, length: int) -> str:
     >>> shortened("Passenger, Mr. number 17", 16)
     'Passenge… ber 17'
     """
-    return text if len(text) <= length else f"{text[: length // 2]}… {text[len(text) - length // 2 + 2 :]}"
+    return text if len(text) <= length else f"{text[: length // 2]}… {text[-(length - length // 2 - 2) :]}"
 
 
 def escape(text: str) -> str:

@@ -68,7 +68,7 @@ def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
     ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
-    left = _missing_place(x)
+    left = missing_place(x.numbers, is_text=x.kind == "text")
     places = np.where(known, x.numbers + _jitter(x), left + _missing_jitter(x))
     shown = np.ones(len(places), bool) if colour is None else np.isfinite(colour.numbers)
     shade: dict[str, Any] = (
@@ -92,12 +92,12 @@ def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
     return ax
 
 
-def _missing_place(axis: Axis) -> float:
-    """Return a place left of all cells."""
-    known = axis.numbers[np.isfinite(axis.numbers)]
+def missing_place(numbers: np.ndarray, *, is_text: bool) -> float:
+    """Return a place left of all cells for missing ones."""
+    known = numbers[np.isfinite(numbers)]
     if not len(known):
         return 0.0
-    return float(known.min()) - (1.0 if axis.kind == "text" else 0.12 * (float(np.ptp(known)) or 1.0))
+    return float(known.min()) - (1.0 if is_text else 0.12 * (float(np.ptp(known)) or 1.0))
 
 
 def _missing_jitter(axis: Axis) -> np.ndarray:

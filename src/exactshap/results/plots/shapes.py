@@ -12,6 +12,7 @@ from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, cells, game_title, index_title, place_of
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened
+from exactshap.results.plots.scatter import missing_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +76,9 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
     if places.dtype == object or curve_places.dtype == object:
         categories = tuple(sorted({str(text) for text in (*places, *curve_places) if text != ""}))
         places, curve_places = (_codes(texts, categories) for texts in (places, curve_places))
-    missing = _missing_place(places, curve_places, is_text=categories is not None)
-    places, curve_places = (np.where(np.isnan(x), missing, x) for x in (places, curve_places))
+    both = np.concatenate([places, curve_places])
+    missing = missing_place(both, is_text=categories is not None) if np.isnan(both).any() else None
+    places, curve_places = (np.where(np.isnan(x), missing or 0.0, x) for x in (places, curve_places))
     curve_x, first = np.unique(curve_places, return_index=True)
     return Shape(
         name=explanation.feature_names[j],
@@ -85,7 +87,7 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
         curve_x=curve_x,
         curve=np.asarray(main_effects.values[first, j]),
         categories=categories,
-        missing=None if np.isnan(missing) else missing,
+        missing=missing,
         what=index_title(explanation.index),
         unit=explanation.unit,
         game=game_title(explanation),
@@ -127,16 +129,6 @@ def _places(explanation: ExplanationData, j: int) -> np.ndarray:
 
 def _codes(texts: np.ndarray, categories: tuple[str, ...]) -> np.ndarray:
     return np.array([categories.index(str(text)) if text != "" else np.nan for text in texts], float)
-
-
-def _missing_place(*places: np.ndarray, is_text: bool) -> float:
-    """Return a place left of everything for missing cells, else NaN."""
-    everything = np.concatenate(places)
-    known = everything[~np.isnan(everything)]
-    if len(known) == len(everything):
-        return float("nan")
-    width = float(np.ptp(known)) if len(known) else 0.0
-    return -1.0 if is_text or not len(known) else float(known.min()) - 0.12 * (width or 10.0)
 
 
 def draw_shape(shape: Shape, ax: Axes = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.results.reasons._find import find_reasons as find_reasons
 from exactshap.results.reasons._reasons import Reasons
+from exactshap.results.reasons._reasons import find_reasons as find_reasons
 
 __all__ = ["Reasons"]

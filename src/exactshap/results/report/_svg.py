@@ -10,6 +10,8 @@ from html import escape
 
 import numpy as np
 
+from exactshap.results.plots import shortened
+
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -69,13 +71,8 @@ def fixed(value: float, places: int, *, sign: bool = False) -> str:
 
 
 def shorten(name: str, length: int = 30) -> str:
-    """Cut a long name in the middle.
-
-    >>> shorten("a_very_long_name_of_a_column_indeed", 15)
-    'a_very_… indeed'
-    """
-    name = " ".join(name.split())
-    return name if len(name) <= length else f"{name[: length // 2]}… {name[-(length - length // 2 - 2) :]}"
+    """Cut a long name in the middle, on one line."""
+    return shortened(" ".join(name.split()), length)
 
 
 def text_width(texts: Iterable[str], size: float = 12.0) -> float:

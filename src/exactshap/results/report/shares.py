@@ -10,7 +10,7 @@ import numpy as np
 from exactshap import __version__
 from exactshap._runtime.optional import require
 from exactshap.errors import printable
-from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, facts_of, rows_of, strongest_marginals
+from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, strongest_marginals
 from exactshap.results.plots import Marginal
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._figures import STEP, bar_from_zero, label_room
@@ -53,10 +53,10 @@ def render_shares(
     With ``samples``, the strongest columns are drawn in both; ``labels`` name them.
     """
     markup = require("markupsafe", "report", purpose="A report").Markup
-    headings, rows = rows_of(shares)
+    headings, rows = shares.rows("column")
     page = template("shares.html.jinja").render(
         title=title,
-        facts=[svg.minus_signs(fact) for fact in facts_of(shares)],
+        facts=[svg.minus_signs(fact) for fact in shares.facts()],
         details=_settings(shares),
         headings=headings,
         rows=[[name, *map(svg.minus_signs, cells)] for name, *cells in rows],

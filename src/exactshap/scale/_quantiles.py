@@ -11,7 +11,7 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError
 from exactshap.results.data import counted
-from exactshap.scale.statistics._importance import value_columns
+from exactshap.scale._importance import value_columns
 
 
 @dataclass(frozen=True, repr=False)

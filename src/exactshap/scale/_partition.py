@@ -16,11 +16,11 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_y
 from exactshap.explainer import Explainer, Forecast, require_score
 from exactshap.frames import Table, as_table
 from exactshap.frames.stored import StoredFile, find_files, first_rows, is_index
-from exactshap.scale.partition._bad_rows import REFUSALS, explain_what_is_possible, first_refused
-from exactshap.scale.partition._carrier import PackedOnce
-from exactshap.scale.partition._columns import join_columns, layout_of
-from exactshap.scale.partition._identity import explainer_identity
-from exactshap.scale.partition._tables import as_frame, check_types, in_library_of, with_categories
+from exactshap.scale._bad_rows import REFUSALS, explain_what_is_possible, first_refused
+from exactshap.scale._carrier import PackedOnce
+from exactshap.scale._columns import join_columns, layout_of
+from exactshap.scale._identity import explainer_identity
+from exactshap.scale._tables import as_frame, check_types, in_library_of, with_categories
 
 _POLICIES = ("raise", "mark")
 # Largest default number of rows of a batch: more saves nothing.
@@ -129,7 +129,7 @@ class Partition(PackedOnce):
         return self.explained(table)[0]
 
     def explained(self, table: TableLike) -> tuple[Any, dict[str, np.ndarray]]:
-        """Return a table's output, and every column computed for it, with all digits."""
+        """Return a table's output, and every computed column with all its digits."""
         frame, restore = as_frame(table)
         columns = self._solve_all(self._features(frame), self._offsets(frame), _kept_cells(frame, self.layout.keep))
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
@@ -205,13 +205,13 @@ class Partition(PackedOnce):
         return self._schema().empty_table().to_pandas()
 
     def with_types(self, types: Mapping[str, Any]) -> Partition:
-        """Return the same partition with the types of its kept columns; those of others do not count."""
+        """Return the same partition with the types of its kept columns."""
         part = copy.copy(self)
         part.types = {name: types.get(name, known) for name, known in self.types.items()}
         return part
 
     def identity(self) -> dict[str, Any]:
-        """Return what the output depends on, by name: digests of model and background, and settings."""
+        """Return what the output depends on, by name."""
         index = getattr(self.index, "name", self.index)
         settings = {"keep": list(self.layout.keep), "drop": list(self.drop), "on_bad_rows": self.on_bad_rows}
         written = {"order": self.order, "top_k": self.layout.top_k, "dtype": self.layout.dtype}

@@ -18,10 +18,10 @@ from exactshap.errors import ExactshapError, ExplanationWarning, InputError, pri
 from exactshap.explainer import Explainer
 from exactshap.frames.stored import SourceFile, StoredFile, inspect, is_index, place_of, read_schema
 from exactshap.results.data import counted
-from exactshap.scale.files._batches import Batch, Work, cut
-from exactshap.scale.files._manifest import Manifest, check_place, check_run
-from exactshap.scale.partition import Partition, checked_batch_rows, wanted_files
-from exactshap.scale.statistics import GlobalImportance
+from exactshap.scale._batches import Batch, Work, cut
+from exactshap.scale._importance import GlobalImportance
+from exactshap.scale._manifest import Manifest, check_place, check_run
+from exactshap.scale._partition import Partition, checked_batch_rows, wanted_files
 
 
 @dataclass(frozen=True, repr=False)

@@ -17,8 +17,8 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, ModelFormatError
 from exactshap.frames.stored import SourceFile, StoredFile, read_rows
-from exactshap.scale.partition import Partition
-from exactshap.scale.statistics import GlobalImportance
+from exactshap.scale._importance import GlobalImportance
+from exactshap.scale._partition import Partition
 
 # Metadata key of results that leave out values or digits.
 _IMPORTANCE = b"exactshap.importance"
