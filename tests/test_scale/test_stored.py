@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier
 
-import exactshap.frames.stored._table as stored_module
+import exactshap.frames.stored._source as stored_module
 from exactshap import decompose_hsic, decompose_mmd, decompose_r2
 from exactshap.decompose import PairwiseSettings
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
