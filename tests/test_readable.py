@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import decompose_mmd, decompose_r2
 from exactshap.app._page import answer_html
-from exactshap.cli._screen import show_explanation
+from exactshap.cli.commands import show_explanation
 from exactshap.results.data import readable
 from exactshap.results.report import render
 from exactshap.results.report.interactive import pack

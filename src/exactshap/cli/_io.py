@@ -1,8 +1,9 @@
-"""Read tables and models, and write tables, for the command."""
+"""Read tables and models, write tables, and print, for the command."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from exactshap._runtime.files import atomic_write, check_regular, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean
+from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, printable
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
@@ -44,6 +45,19 @@ _OWN_TYPES = {
     "exactshap.kernels": ("RBF", "Cauchy", "Chi2", "Component", "Constant", "Laplacian", "Linear", "Polynomial", "White"),
     "exactshap.kernels._algebra": ("Product", "Sum"),
 }
+
+
+def console() -> Any:
+    """Return a rich console that prints text literally. Names of columns may hold markup or escape characters."""
+    from rich.console import Console
+
+    class Screen(Console):
+        def render(self, *arguments: Any, **settings: Any) -> Iterator[Any]:
+            # Cleans text from files, not rich's own escapes
+            for segment in super().render(*arguments, **settings):
+                yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+    return Screen(markup=False, highlight=False, soft_wrap=True)
 
 
 @without_collection
@@ -190,7 +204,6 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
 def _load_booster(path: Path, n_stages: int | None) -> Any:
     """Load a booster's file; report which rounds were read, if not all."""
     from exactshap import trees
-    from exactshap.cli._screen import console
 
     model = trees.load(path, n_stages=n_stages)
     if model.reading:

@@ -14,15 +14,15 @@ from exactshap._runtime.files import open_regular
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
 from exactshap.cli import _options as options
-from exactshap.cli._io import check_target, take_columns, write_table
-from exactshap.cli._screen import console, show_explanation
+from exactshap.cli._io import check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
 from exactshap.errors import InputError
-from exactshap.results.data import frame_of, observe
+from exactshap.results.data import counted, frame_of, observe, readable, without_noise
 
 if TYPE_CHECKING:
     from exactshap.results.explanation import Explanation
 
+_SHOWN = 10  # features of a table
 _OF_FOLDERS = {"batch_rows": None, "resume": True, "on_bad_rows": "raise", "top_k": None, "dtype": "float64"}
 
 
@@ -271,3 +271,35 @@ def app(
     what_if = WhatIf(task.read_model(), rows, task.read_background(), **task.settings)
     screen = console()
     run_app(what_if, port=port, open_browser=browser, ready=lambda address: screen.print(f"open {address}\nCtrl-C ends it"))
+
+
+def show_explanation(explanation: Explanation) -> None:
+    """Print a summary and a table of the strongest features."""
+    screen = console()
+    screen.print(repr(explanation))
+    views = [("", explanation)]
+    if explanation.output_names is not None:
+        views = [(f", output {name!r}", explanation.output(k)) for k, name in enumerate(explanation.output_names)]
+    for name, view in views:
+        if view.n_rows:
+            screen.print()
+            screen.print(_table(view, name))
+        if view.n_players > _SHOWN:
+            screen.print(f"{counted(view.n_players - _SHOWN, 'feature')} with smaller values not shown")
+
+
+def _table(view: Explanation, name: str) -> Any:
+    from rich.table import Table
+
+    table = Table(title=f"values of {view.n_players} features{name}", title_justify="left")
+    table.add_column("feature")
+    for heading in ("mean |value|", "mean", "lowest", "highest"):
+        table.add_column(heading, justify="right")
+    largest = view.tolerance.max()
+    view = readable(view)
+    strength = np.abs(view.values).mean(axis=0)
+    for j in np.argsort(-strength, kind="stable")[:_SHOWN]:
+        values = view.values[:, j]
+        numbers = without_noise(np.array([strength[j], values.mean(), values.min(), values.max()]), largest)
+        table.add_row(view.feature_names[j], *(f"{number:.4g}" for number in numbers))
+    return table

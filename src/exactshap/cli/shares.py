@@ -13,8 +13,7 @@ from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
-from exactshap.cli._io import load_model, read_table, take_columns, write_table
-from exactshap.cli._screen import console
+from exactshap.cli._io import console, load_model, read_table, take_columns, write_table
 from exactshap.cli._work import command_line
 from exactshap.errors import InputError
 from exactshap.frames import as_table

@@ -27,7 +27,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from exactshap.estimators.fanova_process import FanovaEffects, FanovaGaussianProcess, FanovaValues
-    from exactshap.estimators.hsic_selector import HSICSelector
     from exactshap.estimators.rkhs_weighting import (
         Instantiation,
         MonteCarlo,
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
         connected_subsets,
         grid_edges,
     )
-    from exactshap.estimators.shadow_selector import ShadowSelector
+    from exactshap.estimators.selectors import HSICSelector, ShadowSelector
     from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier, ShapleyKernelRidge
 
 # Imported on first use, as they load scikit-learn
@@ -47,10 +46,9 @@ __getattr__ = on_first_use(
     __name__,
     {
         "fanova_process": "FanovaEffects FanovaGaussianProcess FanovaValues",
-        "hsic_selector": "HSICSelector",
         "rkhs_weighting": "Instantiation MonteCarlo PolynomialSign RKHSWeightingCV RKHSWeightingClassifier "
         "RKHSWeightingRegressor UniformStump connected_subsets grid_edges",
-        "shadow_selector": "ShadowSelector",
+        "selectors": "HSICSelector ShadowSelector",
         "shapley_ridge": "ShapleyKernelClassifier ShapleyKernelRidge",
     },
 )

@@ -73,9 +73,11 @@ class Work:
     def __call__(self, batch: Batch) -> Done:
         finished = self.finished(batch)
         if finished is not None:
-            return Done(
-                GlobalImportance.of(finished) if self.part.writes_all else _stored(finished), batch.digest, was_there=True
-            )
+            if self.part.writes_all:
+                importance = GlobalImportance.of(finished)
+            else:  # a result that holds only some of its values has them in its metadata
+                importance = GlobalImportance.from_json(json.loads(finished.schema.metadata[_IMPORTANCE]))
+            return Done(importance, batch.digest, was_there=True)
         table, importance = self._explained(batch)
         if self.folder is None:
             return Done(importance, "")
@@ -144,8 +146,3 @@ class Work:
             do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
             raise InputError(what, reason.replace(f"row {row}", f"row {batch.first + row}", 1), do) from None
         return output.cast(self.part.schema), GlobalImportance.of(arrow.table(columns))
-
-
-def _stored(table: TableLike) -> GlobalImportance:
-    """Return the importances in the metadata of a result that holds only some of its values."""
-    return GlobalImportance.from_json(json.loads(table.schema.metadata[_IMPORTANCE]))

@@ -157,7 +157,10 @@ def explain_dataset(
     question = {"index": index, "order": order, "top_k": top_k, "dtype": dtype, "offset": offset}
     part = Partition(explainer, keep, on_bad_rows, drop=drop, **question)
     stored = wanted_files(part, source, filesystem)
-    folder = None if destination is None else _local(destination)
+    folder = None if destination is None else Path(destination)
+    if destination is not None and "://" in os.fspath(destination):  # as a path it would be a local folder, too
+        do = "Name a folder and copy it there, or map scale.Partition with an engine that writes there"
+        raise InputError("Results are written to folders of this machine", f"Got {os.fspath(destination)!r}", do)
     if folder is not None:
         _refuse_inside(folder, source, stored, filesystem)
     # Checked before any input is read, as digests of large inputs take long.
@@ -186,14 +189,6 @@ def explain_dataset(
     return _gathered(work, folder, batches, run, progress, started, manifest)
 
 
-def _local(destination: str | os.PathLike[str]) -> Path:
-    """Return a folder of this machine; a path made of an address would be a local folder, too."""
-    if "://" in os.fspath(destination):
-        do = "Name a folder and copy it there, or map scale.Partition with an engine that writes there"
-        raise InputError("Results are written to folders of this machine", f"Got {os.fspath(destination)!r}", do)
-    return Path(destination)
-
-
 def _gathered(
     work: Work,
     folder: Path | None,
@@ -203,7 +198,9 @@ def _gathered(
     started: float,
     manifest: Manifest | None,
 ) -> DatasetResult:
-    total, resumed, changed = _nothing(work.part), 0, 0
+    arrow = require("pyarrow", "scale", purpose="Reading data")
+    # Importances of no row: the start of the sum, and the result of a run without rows.
+    total, resumed, changed = GlobalImportance.of(arrow.table(work.part.layout.marked(0))), 0, 0
     try:
         with progress_rows(progress, sum(batch.n_rows for batch in batches)) as report:
             # Added in the order of the batches, so that sums have the same bits for any map.
@@ -233,12 +230,6 @@ def _gathered(
         importance=total,
         max_residual=total.max_residual,
     )
-
-
-def _nothing(part: Partition) -> GlobalImportance:
-    arrow = require("pyarrow", "scale", purpose="Reading data")
-    # Importances of no row: the start of the sum, and the result of a run without rows.
-    return GlobalImportance.of(arrow.table(part.layout.marked(0)))
 
 
 # -- before the first batch ------------------------------------------------------------------------------------------

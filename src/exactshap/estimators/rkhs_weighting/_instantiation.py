@@ -48,7 +48,6 @@ class Instantiation(ABC):
     (10,)
     """
 
-    # phi(w, s x) = s ** degree phi(w, x) for s > 0, where the base predictor is homogeneous
     degree: int | None = None
     one_column: bool = False
 

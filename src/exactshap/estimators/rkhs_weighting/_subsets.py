@@ -71,9 +71,6 @@ class SubsetDistribution(ABC):
 class Full(SubsetDistribution):
     """Draw all columns always, for a weighting without structure."""
 
-    def check(self, n_features: int) -> None:
-        """Accept any number of columns."""
-
     def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:
         return [tuple(range(n_features))] * n
 

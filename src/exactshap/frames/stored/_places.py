@@ -153,21 +153,19 @@ def _expanded(place: str, filesystem: Foreign) -> Iterator[tuple[str, Any]]:
         yield Path(path).absolute().as_posix(), None
     else:
         # "rows/**" matches a folder, the folders in it, and their files: each file counts once.
-        files = dict.fromkeys(file for match in sorted(glob.glob(path, recursive=True)) for file in _of_match(match))
-        yield from ((file, None) for file in files)
-
-
-def _of_match(match: str) -> list[str]:
-    """Return the files of what a pattern matched: those of a folder, or the one file."""
-    if os.path.isdir(match):
-        return _of_folder(Path(match))
-    return [Path(match).absolute().as_posix()] if Path(match).suffix.lower() in _SUFFIXES else []
+        matches = [Path(match) for match in sorted(glob.glob(path, recursive=True))]
+        found = (_of_folder(match) if match.is_dir() else _of_suffix([match]) for match in matches)
+        yield from ((file, None) for file in dict.fromkeys(file for files in found for file in files))
 
 
 def _of_folder(folder: Path) -> list[str]:
-    parts = (path.relative_to(folder).parts for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
-    files = [folder.joinpath(*names) for names in sorted(parts) if not _is_hidden(names)]
-    return [file.absolute().as_posix() for file in files if not file.is_dir()]
+    parts = (path.relative_to(folder).parts for path in folder.rglob("*"))
+    files = (folder.joinpath(*names) for names in sorted(parts) if not _is_hidden(names))
+    return _of_suffix(file for file in files if not file.is_dir())
+
+
+def _of_suffix(files: Iterable[Path]) -> list[str]:
+    return [file.absolute().as_posix() for file in files if file.suffix.lower() in _SUFFIXES]
 
 
 def _is_hidden(names: Iterable[str]) -> bool:

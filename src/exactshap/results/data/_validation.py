@@ -42,7 +42,9 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     result["error_bound"] = _per_row("error_bound", bound, n_rows) if bound.ndim else float(bound)
     result |= _mask_facts(given)
     result["groups"] = _groups(given["groups"], result["feature_names"])
-    _check_set_values(result, values)
+    set_values = result.get("set_values")
+    if set_values is not None and not np.array_equal(set_values[:, :n_players], values, equal_nan=True):
+        raise InputError("`values` must be the order-1 part of `set_values`", "They differ")
     _check_data(given["data"], n_rows, n_players if given["groups"] is None else None)
     return result
 
@@ -182,12 +184,6 @@ def _sets(given: Mapping[str, Any], n_players: int) -> tuple[tuple[int, ...], ..
     if largest > given["order"]:
         raise InputError("`sets` has sets above the order", f"Got order={given['order']}, a set of {largest}")
     return singles + sets[n_players:]
-
-
-def _check_set_values(result: dict[str, Any], values: np.ndarray) -> None:
-    set_values = result.get("set_values")
-    if set_values is not None and not np.array_equal(set_values[:, : values.shape[1]], values, equal_nan=True):
-        raise InputError("`values` must be the order-1 part of `set_values`", "They differ")
 
 
 def _groups(groups: Any, names: tuple[str, ...]) -> dict[str, tuple[Any, ...]] | None:

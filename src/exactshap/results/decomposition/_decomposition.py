@@ -161,7 +161,7 @@ class Decomposition(PrintedTable):
         return f"{self.total:.6g}"
 
     def rows(self, noun: str = "feature", most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of text, by decreasing magnitude of the shares of each ``noun``."""
+        """Return headings and rows of text, the largest shares first."""
         values = self.readable(self.values)
         fractions = np.where(values == 0.0, 0.0, self.fractions)
         columns = {

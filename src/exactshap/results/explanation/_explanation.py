@@ -409,6 +409,6 @@ class Explanation(ExplanationData):
         """
         from exactshap.results.report import write_report
 
-        words: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "seed": seed}
-        sizes = {"max_display": max_display, "n_rows": n_rows}
-        return write_report(self, path, interactive=interactive, target=target, **sizes, **words)
+        sizes = {name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None}
+        words = {"title": title, "data_name": data_name, "command": command}
+        return write_report(self, path, sizes, interactive=interactive, target=target, seed=seed, **words)

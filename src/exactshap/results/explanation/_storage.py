@@ -72,7 +72,8 @@ def _parts(explanation: ExplanationData) -> tuple[dict[str, np.ndarray], dict[st
         elif value is not None:
             metadata[name] = value
     if explanation.order > 1:
-        arrays["sets"] = _padded(explanation.sets or (), explanation.order)
+        padded = [(*players, *[-1] * (explanation.order - len(players))) for players in explanation.sets or ()]
+        arrays["sets"] = np.array(padded, np.int32)
     texts: dict[str, bytes] = {}
     if explanation.data is not None:
         metadata["data"] = _add_data(explanation.data, arrays, texts)
@@ -84,13 +85,6 @@ def _plain(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise InputTypeError("Explanations are saved as numbers and text only", f"Got {type(value).__name__} {value!r}")
-
-
-def _padded(sets: tuple[tuple[int, ...], ...], order: int) -> np.ndarray:
-    table = np.full((len(sets), order), -1, np.int32)
-    for number, players in enumerate(sets):
-        table[number, : len(players)] = players
-    return table
 
 
 def _add_data(data: TableLike, arrays: dict[str, np.ndarray], texts: dict[str, bytes]) -> str:

@@ -12,7 +12,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, printable
-from exactshap.results.data import ExplanationData, Importance, game_sentence, importance
+from exactshap.results.data import ExplanationData, game_sentence, importance
 from exactshap.results.report._svg import number
 from exactshap.results.report._template import now, template, write_page
 from exactshap.results.report._words import estimate, installed, limits, report_facts
@@ -78,13 +78,11 @@ def _tables(explanation: ExplanationData, max_display: int) -> list[dict[str, An
         view = explanation if name is None else explanation.output(k)
         found = importance(view, interval=0.95 if view.n_rows > 1 else None)
         order = np.argsort(-found.values, kind="stable")[:max_display]
-        rows = [(found.names[j], number(found.values[j]), _interval(found, j)) for j in order]
+        ends = None if found.lower is None or found.upper is None else np.stack([found.lower, found.upper], axis=1)
+        words = ["" if ends is None else f"{number(ends[j, 0])} to {number(ends[j, 1])}" for j in order]
+        rows = [(found.names[j], number(found.values[j]), interval) for j, interval in zip(order, words, strict=True)]
         tables.append({"output": name, "unit": view.unit, "rows": rows, "n_rows": view.n_rows})
     return tables
-
-
-def _interval(found: Importance, j: int) -> str:
-    return "" if found.lower is None or found.upper is None else f"{number(found.lower[j])} to {number(found.upper[j])}"
 
 
 def _one_line(text: str) -> Any:

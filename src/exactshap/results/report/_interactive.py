@@ -43,14 +43,11 @@ def render_interactive(explanation: ExplanationData, *, target: Column = None, s
         vega=_SCRIPT_PLACES[0],
         script=_SCRIPT_PLACES[1],
     )
-    return _with_scripts(printable(page), library, script)
-
-
-def _with_scripts(page: str, *scripts: str) -> str:
-    """Insert the scripts byte for byte, as their hashes are in the policy."""
-    for place, script in zip(_SCRIPT_PLACES, scripts, strict=True):
+    page = printable(page)
+    # Byte for byte, as their hashes are in the policy
+    for place, content in zip(_SCRIPT_PLACES, (library, script), strict=True):
         before, _, after = page.rpartition(f"{place}</script>")
-        page = f"{before}{script}</script>{after}"
+        page = f"{before}{content}</script>{after}"
     return page
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,32 +26,26 @@ _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 def write_report(
     explanation: ExplanationData,
     path: str | Path,
+    sizes: Mapping[str, int],
     *,
-    interactive: bool = False,
-    target: Column = None,
-    max_display: int | None = None,
-    n_rows: int | None = None,
+    interactive: bool,
+    target: Column,
     **words: Any,
 ) -> Path:
     """Write the whole report of an explanation or nothing; see :meth:`exactshap.Explanation.report`."""
     check_report_path(path)
-    sizes = {name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None}
     explanation = named_target(explanation, target)
     if interactive:
         from exactshap.results.report._interactive import render_interactive
 
-        _refuse_sizes(sizes)
+        if sizes:
+            names = " and ".join(f"`{name}`" for name in sizes)
+            do = "The interactive page shows the strongest features and any row; leave them out"
+            raise InputError(f"{names} are settings of a static report", "Got interactive=True", do)
         page = render_interactive(explanation, target=target, **words)
     else:
         page = render(explanation, target=target, **sizes, **words)
     return write_page(path, page, "A report")
-
-
-def _refuse_sizes(sizes: dict[str, int]) -> None:
-    if sizes:
-        names = " and ".join(f"`{name}`" for name in sizes)
-        do = "The interactive page shows the strongest features and any row; leave them out"
-        raise InputError(f"{names} are settings of a static report", "Got interactive=True", do)
 
 
 def check_report_path(path: str | Path) -> None:
@@ -74,7 +69,9 @@ def render(
     check_count("n_rows", n_rows, 0)
     outputs = _outputs(explanation)
     shown = outputs[:_MAX_OUTPUTS]
-    drawn = _drawn_rows(explanation.n_rows, min(_MAX_DRAWN, _MAX_DOTS // (2 * max_display * len(shown))), seed)
+    drawn, limit = np.arange(explanation.n_rows), min(_MAX_DRAWN, _MAX_DOTS // (2 * max_display * len(shown)))
+    if len(drawn) > limit:
+        drawn = np.sort(np.random.default_rng(seed).choice(len(drawn), size=limit, replace=False))
     observed = None if target is None else observe(explanation, target)
     single = observed if explanation.output_names is None else None
     name, responses = response(explanation) or ("", None)
@@ -118,12 +115,6 @@ def _outputs(explanation: ExplanationData) -> list[tuple[str | None, Explanation
     if explanation.output_names is None:
         return [(None, explanation)]
     return [(name, explanation.output(k)) for k, name in enumerate(explanation.output_names)]
-
-
-def _drawn_rows(n_rows: int, limit: int, seed: int) -> np.ndarray:
-    if n_rows <= limit:
-        return np.arange(n_rows)
-    return np.sort(np.random.default_rng(seed).choice(n_rows, size=limit, replace=False))
 
 
 def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -> dict[str, Any]:
