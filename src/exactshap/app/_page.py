@@ -131,7 +131,6 @@ class _Visit:
         _move_controls(self.what_if, i)
 
     def explain(self, changed: dict[str, Any] | None) -> Any:
-        """Return the explanation of the row with changed cells."""
         return self.what_if.explain(self.row(), changed, self.where(), self.baseline())
 
 
@@ -271,7 +270,6 @@ def _move_controls(what_if: WhatIf, i: int) -> None:
 
 
 def will_change(what_if: WhatIf, i: int, values: list[Any]) -> dict[int, Any]:
-    """Return the values of the controls that must move to show row ``i``."""
     shown = [_held(control, cell) for control, cell in zip(what_if.controls, what_if.cells(i), strict=True)]
     return {j: value for j, value in enumerate(values) if value != shown[j]}
 
@@ -297,7 +295,6 @@ def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] 
 
 
 def _shown(what_if: WhatIf, numbers: np.ndarray) -> Any:
-    """Return the first rows as a pandas frame, numbered."""
     from exactshap._runtime.optional import require
 
     pandas = require("pandas", "frames", purpose="The table of rows")

@@ -166,12 +166,10 @@ def dropped(target: str | None, drop: list[str] | None) -> tuple[str, ...]:
 
 
 def read_groups(path: Path | None) -> dict[str, list[str]] | None:
-    """Return the groups of a TOML file: a list of columns for each name."""
     return read_toml(path, list, "Group {} of {} is not a list", 'blood = ["s1", "s2"]')
 
 
 def read_toml(path: Path | None, kind: type, wrong: str, example: str) -> dict[str, Any] | None:
-    """Return the content of a TOML file, values of one kind; refuse others."""
     if path is None:
         return None
     try:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Hold the files and settings of one run."""
-
     # model, data, background: files; ``data`` is None for an explanation that was saved
     model: Path
     data: Path | None
@@ -86,7 +84,6 @@ class Task:
         return self._whole if self.rows is None else self._whole.take(self._row_numbers)
 
     def kept_columns(self) -> dict[str, np.ndarray]:
-        """Return the numbers of the chosen rows, and their columns to keep."""
         names = self.table.names or ()
         take_columns(self.table.native, self.keep, what=self.file.name)  # raises for a column that is not there
         return {"row": self._row_numbers, **{name: self.table.column(names.index(name)) for name in self.keep}}
@@ -101,7 +98,6 @@ class Task:
         return load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
 
     def read_background(self) -> Any:
-        """Read the background, if there is one; columns to drop need not be in it."""
         if self.background is None:
             return None
         table = read_table(self.background)
@@ -110,7 +106,6 @@ class Task:
         return take_columns(table, there, what=self.background.name)
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
-        """Refuse columns that the model does not know, such as the target."""
         known = None if fitted is None else {*fitted, self.offset}
         unknown = [name for name in as_table(X).names or () if known is not None and name not in known]
         if unknown:

@@ -124,7 +124,6 @@ def explain(
 
 
 def _stream_files(task: Task, output: Path | None, report: Path | None, **settings: Any) -> None:
-    """Explain files into a folder of files, and print the importances."""
     from exactshap.scale import explain_dataset
 
     if output is None or output.suffix:

@@ -200,7 +200,6 @@ def _compared(first: Path, second: Path | None, by: str | None, settings: dict[s
 
 
 def _settings(chosen: SimpleNamespace) -> dict[str, Any]:
-    """Return the keyword arguments that MMD and HSIC share."""
     from exactshap.decompose import PairwiseSettings
 
     return {
@@ -232,7 +231,6 @@ def _finish(
     samples: tuple[Any, Any] | None = None,
     labels: tuple[str, str] = ("", ""),
 ) -> None:
-    """Print the shares and write what the options ask for."""
     _show(shares, "column")
     write_outputs(shares, chosen.out, chosen.picture, lambda shares: _figure(shares, samples, labels))
     if chosen.report is not None:

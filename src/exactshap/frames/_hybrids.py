@@ -65,7 +65,6 @@ def _numbers(table: Table) -> np.ndarray | None:
 
 
 def _of_numbers(kind: Table, values: np.ndarray, rows: np.ndarray) -> Table:
-    """Return numbers as a table of the same kind, with ``rows`` of the index of a frame."""
     if not kind.is_frame:
         return Table(values, None, *values.shape)
     frame = kind.native

@@ -47,7 +47,6 @@ class Axes:
         return found
 
     def _cuts(self, axis: str, length: int) -> list[tuple[str, np.ndarray]]:
-        """Return the blocks of one axis as labels and positions."""
         labels = self.labels[axis]
         if not length:
             return [("", np.arange(len(labels)))]
@@ -111,7 +110,6 @@ class Shape:
         return [0, *itertools.accumulate(axes.size for axes in self.inputs)]
 
     def flat(self, rows: Any, what: str) -> np.ndarray:
-        """Return shaped or flat rows as (n_rows, n_cells)."""
         if self.single:
             return _flat(rows, self.inputs[0], what)
         if isinstance(rows, np.ndarray) and rows.shape[1:] == (self.starts[-1],):

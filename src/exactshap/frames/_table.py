@@ -239,7 +239,6 @@ class Table:
         return Table(native, None, self.n_rows, self.n_columns)
 
     def series_like(self, frame: TableLike, j: int, name: str) -> Any:
-        """Return column ``j`` as a narwhals Series of a frame's library."""
         if self.is_frame:
             here = self.readable()
             # Between libraries only cells can be converted, not dtypes
@@ -375,12 +374,10 @@ def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
 
 
 def is_sparse(data: TableLike) -> bool:
-    """Say whether rows are a sparse matrix or array of SciPy."""
     return type(data).__module__.startswith("scipy.sparse")
 
 
 def to_csr(matrix: TableLike) -> Any:
-    """Return the matrix by rows, its explicit zeros kept."""
     return matrix if matrix.format == "csr" else matrix.tocsr()
 
 

@@ -73,7 +73,6 @@ def _frame_table(data: TableLike, what: str) -> Table:
 
 
 def _in_native_order(frame: TableLike, what: str) -> Any:
-    """Return a pandas frame with all numbers in the machine's byte order."""
     foreign = {
         name: dtype.newbyteorder("=")
         for name, dtype in frame.dtypes.items()
@@ -99,7 +98,6 @@ def _as_text(labels: list[Any]) -> list[str]:
 
 
 def _columns_and_rows(data: TableLike, what: str) -> tuple[list[Any], int]:
-    """Return a frame's column names and number of rows, by narwhals."""
     try:
         frame = narwhals().from_native(data, eager_only=True)
     except TypeError as error:
@@ -216,7 +214,6 @@ def _frame_of_records(records: list[dict], what: str) -> Any:
 
 
 def _route(data: TableLike) -> str:
-    """Return what to pass instead of an object that is no table."""
     if isinstance(data, dict):
         return "Pass a DataFrame: pandas.DataFrame([row]) of one row, pandas.DataFrame(columns) of columns"
     # shap.kmeans, shap.maskers.Independent

@@ -232,7 +232,6 @@ def _raw(model: Model) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Make the evaluator when it is first used."""
     if name == "ExplanationEvaluator":
         return _evaluator()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

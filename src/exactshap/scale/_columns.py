@@ -31,53 +31,25 @@ class Layout:
     keep: tuple[str, ...]
     endings: tuple[str, ...]  # suffixes of names, one per output; one empty text for a single output
     players: tuple[str, ...]  # players, and sets of them for orders above 1
-    is_sampled: bool  # whether there are standard errors
+    values: tuple[str, ...]  # one column for each output and player, output by output
+    errors: tuple[str, ...]  # columns like ``values`` for sampled explanations, else none
+    kinds: dict[str, str]  # every computed column that is written, in order, with Arrow's name for its type
     # how many values of a row are written, the largest in magnitude with the names of their players; None: all
-    top_k: int | None = None
-    dtype: str = "float64"  # of the values and their errors: "float64" or "float32"
+    top_k: int | None
+    dtype: str  # of the values and their errors: "float64" or "float32"
 
     @property
-    def _labels(self) -> list[str]:
-        return [f"{ending}_{player}" for ending in self.endings for player in self.players]
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return tuple(f"phi{label}" for label in self._labels)
-
-    @property
-    def totals(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(f"{total}{ending}" for ending in self.endings) for total in _TOTALS)
-
-    @property
-    def errors(self) -> tuple[str, ...]:
-        """Return columns like ``values`` for sampled explanations, else none."""
-        return tuple(f"se{label}" for label in self._labels) if self.is_sampled else ()
-
-    def _ranked(self, name: str) -> tuple[str, ...]:
-        return tuple(f"{name}_{k + 1}{ending}" for ending in self.endings for k in range(self.top_k or 0))
-
-    @property
-    def names_of_features(self) -> tuple[str, ...]:
-        return self._ranked("feature")
+    def ranked(self) -> list[str]:
+        """Return the suffixes of the largest values, output by output."""
+        return [f"_{k + 1}{ending}" for ending in self.endings for k in range(self.top_k or 0)]
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        return self.values if self.top_k is None else self._ranked("value")
+        return self.values if self.top_k is None else tuple(f"value{rank}" for rank in self.ranked)
 
     @property
-    def computed(self) -> tuple[str, ...]:
-        totals = (name for names in self.totals for name in names)
-        if self.top_k is None:
-            return (*self.values, *totals, EXACT, *self.errors)
-        ranked = [pair for pairs in zip(self.names_of_features, self.numbers, strict=True) for pair in pairs]
-        errors = self._ranked("se") if self.is_sampled else ()
-        return (*ranked, *(f"rest{ending}" for ending in self.endings), *totals, EXACT, *errors)
-
-    def kind_of(self, name: str) -> str:
-        """Return Arrow's name for the type of a computed column."""
-        if name == EXACT or name in self.names_of_features:
-            return "bool" if name == EXACT else "string"
-        return "double" if any(name in names for names in self.totals) else {"float32": "float"}.get(self.dtype, "double")
+    def totals(self) -> list[list[str]]:
+        return [[f"{total}{ending}" for ending in self.endings] for total in _TOTALS]
 
     def columns(self, explanation: Explanation) -> dict[str, np.ndarray]:
         rows = explanation.n_rows
@@ -98,14 +70,15 @@ class Layout:
         return dict(zip(self.errors, _by_output(errors), strict=True))
 
     def marked(self, n_rows: int) -> dict[str, np.ndarray]:
-        """Return the columns of rows that cannot be explained: NaN and not exact."""
         names = (*self.values, *(name for names in self.totals for name in names), *self.errors)
         return {name: np.full(n_rows, np.nan) for name in names} | {EXACT: np.zeros(n_rows, bool)}
 
     def written(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         available = columns if self.top_k is None else {**columns, **self._largest(columns)}
-        small = {name: available[name].astype(self.dtype) for name in self.computed if self.kind_of(name) == "float"}
-        return {name: small.get(name, available[name]) for name in self.computed}
+        return {
+            name: available[name].astype(self.dtype) if kind == "float" else available[name]
+            for name, kind in self.kinds.items()
+        }
 
     def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the largest values of each row, their players, and the sum of the others."""
@@ -142,8 +115,8 @@ def layout_of(
 
     >>> from types import SimpleNamespace
     >>> traits = SimpleNamespace(single_output=True, output_names=("y",), player_names=("age",))
-    >>> layout_of(traits, ["id"], sampled=False).computed
-    ('phi_age', 'baseline', 'prediction', 'residual', 'exact')
+    >>> list(layout_of(traits, ["id"], sampled=False).kinds)
+    ['phi_age', 'baseline', 'prediction', 'residual', 'exact']
     """
     check_count("order", order)
     if top_k is not None:
@@ -153,8 +126,24 @@ def layout_of(
     players = tuple(" & ".join(names) for size in sizes for names in combinations(traits.player_names, size))
     if dtype not in _DTYPES:
         raise UnknownNameError(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES))
-    layout = Layout(tuple(keep), endings, players, sampled, None if top_k is None else min(int(top_k), len(players)), dtype)
-    names = [*layout.keep, *layout.computed]
+    top = None if top_k is None else min(int(top_k), len(players))
+    number, of_totals = (
+        "float" if dtype == "float32" else "double",
+        [f"{total}{ending}" for total in _TOTALS for ending in endings],
+    )
+    labels = [f"{ending}_{player}" for ending in endings for player in players]
+    values, errors = (tuple(f"{name}{label}" for label in labels) for name in ("phi", "se"))
+    ranks = [f"_{k + 1}{ending}" for ending in endings for k in range(top or 0)]
+    largest = [(f"{name}{rank}", kind) for rank in ranks for name, kind in (("feature", "string"), ("value", number))]
+    largest += [(f"rest{ending}", number) for ending in endings]
+    written = [(name, number) for name in values] if top is None else largest
+    written += [*((name, "double") for name in of_totals), (EXACT, "bool")]
+    if sampled:
+        written += [(name, number) for name in (errors if top is None else [f"se{rank}" for rank in ranks])]
+    else:
+        errors = ()
+    layout = Layout(tuple(keep), endings, players, values, errors, dict(written), top, dtype)
+    names = [*layout.keep, *(name for name, _ in written)]
     repeated = {name for name, count in Counter(names).items() if count > 1}
     if repeated:
         name = min(repeated)

@@ -259,7 +259,6 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 
 
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
-    """Refuse files that do not fit the model or the types of the first file."""
     first, named = None, files[0].name
     for file in files:
         schema = read_schema(file, part.layout.keep)

@@ -196,7 +196,6 @@ class ExactSums:
         return ExactSums(tuple(a + b for a, b in zip(self.units, other.units, strict=True)))
 
     def means(self, n: int) -> np.ndarray:
-        """Return the sums over ``n``, each rounded once; NaN for n = 0."""
         return np.array([unit / (n << _UNIT) if n else np.nan for unit in self.units], np.float64)
 
 

@@ -60,8 +60,6 @@ def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
 
 @dataclass
 class Manifest:
-    """Keep the manifest of a run, with digests of finished results."""
-
     folder: Path
     content: Mapping[str, Any]
     outputs: dict[str, str] = field(default_factory=dict)

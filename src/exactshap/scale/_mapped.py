@@ -193,5 +193,4 @@ def _keep(place: Path | None, answer: np.ndarray) -> None:
 
 
 def _digest(place: Path, numbers: bytes) -> bytes:
-    """Return the digest at the end of a file, of its name (the call) and its numbers."""
     return hashlib.sha256(place.name.encode() + numbers).digest()

@@ -160,7 +160,7 @@ class Partition(PackedOnce):
         batch = rows * (_bytes_of_a_row(self) + _COPIES_OF_TEXT * text)
         memory, seconds = one.memory + batch + row_group, one.seconds * n_rows / max(rows, 1)
         sizes = {"float": 4.0, "bool": 1.0}  # others take 8 bytes: numbers, and names in dictionaries at most
-        result = n_rows * sum(sizes.get(self.layout.kind_of(name), 8.0) for name in self.layout.computed)
+        result = n_rows * sum(sizes.get(kind, 8.0) for kind in self.layout.kinds.values())
         return replace(one, seconds=seconds, memory=memory, result=result, block_rows=rows, row_group=row_group)
 
     @property
@@ -196,7 +196,7 @@ class Partition(PackedOnce):
             (name, arrow.type_for_alias(kind) if isinstance(kind, str) else kind or arrow.null())
             for name, kind in self.types.items()
         ]
-        computed = [(name, arrow.type_for_alias(self.layout.kind_of(name))) for name in self.layout.computed]
+        computed = [(name, arrow.type_for_alias(kind)) for name, kind in self.layout.kinds.items()]
         return arrow.schema([*kept, *computed])
 
     @property
@@ -281,7 +281,7 @@ def checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
 
 
 def _bytes_of_a_row(part: Partition) -> float:
-    return 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.computed))
+    return 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.kinds))
 
 
 def wanted_files(part: Partition, source: TableLike, filesystem: Foreign) -> list[StoredFile]:
@@ -310,7 +310,6 @@ def _naming_the_row(
     kept: Callable[[int], str],
     offsets: np.ndarray | None,
 ) -> Exception:
-    """Return the error with the row's number in its text and in ``row``."""
     row, reason = getattr(error, "row", None), error
     if row is None:
         row, reason = first_refused(solve, features, error, offsets)

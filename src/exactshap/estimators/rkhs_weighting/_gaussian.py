@@ -28,8 +28,6 @@ class _Directions(Instantiation):
 
 
 class SignPredictor(_Directions):
-    """Provide the base predictor sign(<w, x>)."""
-
     degree = 0
 
     def predictor(self, W: np.ndarray, X: np.ndarray) -> np.ndarray:

@@ -44,7 +44,6 @@ Terms = TypeVar("Terms", "Group", "WeightingTerm")
 
 
 def places_of(groups: Sequence[Terms]) -> list[slice]:
-    """Return the places of each group's terms among all terms."""
     ends = itertools.accumulate((len(group.parameters) for group in groups), initial=0)
     return [slice(*pair) for pair in itertools.pairwise(ends)]
 
@@ -55,8 +54,6 @@ def pieces_of(groups: Sequence[Terms], coefficients: np.ndarray) -> Iterator[tup
 
 @dataclass(frozen=True, eq=False)
 class WeightingProblem:
-    """Hold a weighted least squares problem in the random features of all groups."""
-
     groups: list[Group]
     X: np.ndarray
     y: np.ndarray
@@ -241,14 +238,9 @@ def lasso(problem: WeightingProblem) -> np.ndarray:
     """Minimise the squared error / (2 m) + alpha |a|_1, without intercept."""
     from sklearn.linear_model import Lasso
 
-    # Rescaled, as scikit-learn divides by the number of rows, not by the sum of the weights.
-    left = NormalEquations.of(problem).left
-    model = Lasso(
-        alpha=max(problem.alpha, 1e-12), fit_intercept=False, precompute=left / problem.total * len(problem.X), max_iter=5000
-    )
+    model = Lasso(alpha=max(problem.alpha, 1e-12), fit_intercept=False, precompute=True, max_iter=5000)
     features = np.concatenate([block[0] for block in problem.blocks()])
-    root = np.sqrt(problem.weights * len(problem.X) / problem.total)
-    return model.fit(features * root[:, None], problem.y * root).coef_
+    return model.fit(features, problem.y, sample_weight=problem.weights).coef_
 
 
 def gradient(problem: WeightingProblem) -> np.ndarray:
@@ -366,7 +358,6 @@ def kept_terms(pieces: Iterable[tuple[Group, np.ndarray]]) -> tuple[list[Weighti
 
 
 def sum_of_terms(model: Model, X: np.ndarray) -> np.ndarray:
-    """Return f(x) (n_rows,) of a fitted weighting."""
     total = np.full(len(X), model.intercept_)
     for term in model.terms_:
         total += term(X[:, list(term.subset)])

@@ -39,8 +39,6 @@ from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, sub
 
 
 class _Drawn(NamedTuple):
-    """Hold what is drawn before a fit, and the generator."""
-
     base: Instantiation
     distribution: SubsetDistribution
     groups: list[Group]

@@ -59,7 +59,6 @@ class SubsetDistribution(ABC):
         return drawn
 
     def mass_of(self, subset: tuple[int, ...], n_features: int) -> float:
-        """Return the checked :meth:`probability` of a drawn subset."""
         probability = float(self.probability(subset, n_features))
         if not 0.0 < probability <= 1.0 + 1e-9:
             wanted = f"{type(self).__name__}.probability of {subset}, which it drew, must be in (0, 1]"

@@ -113,8 +113,6 @@ class ShapleyKernelClassifier(ClassifierMixin, PenalisedKernelModel):
 
 @dataclass(frozen=True, eq=False)
 class _Logistic:
-    """Hold the convex problem in the coordinates of a :class:`Basis`."""
-
     rows: np.ndarray
     one_hot: np.ndarray
     weights: np.ndarray

@@ -177,8 +177,6 @@ def _with_keys(table: TableLike, keys: tuple[tuple[str, Any], ...]) -> Any:
 
 
 class _Stream:
-    """Read the rows of a file from some row on."""
-
     def __init__(self, file: SourceFile, start: int, keep: tuple[str, ...]) -> None:
         self.file = file
         # Reading starts at the row group of the first row
@@ -193,7 +191,6 @@ class _Stream:
         return there > here + 1
 
     def take(self, start: int, stop: int) -> Any:
-        """Return the rows [start, stop), skipping those before."""
         arrow = require("pyarrow", "scale", purpose="Reading data")
         parts = []
         while self.position < stop:
@@ -223,7 +220,6 @@ def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[An
 
 
 def group_batches(opened: Foreign, n_columns: int, group: int = 0, *, columns: list[str] | None = None) -> Iterator[Any]:
-    """Yield record batches of an open Parquet file from a row group on."""
     # One by one, as the library holds all of several in memory
     for number in range(group, opened.num_row_groups):
         yield from opened.iter_batches(decoded_rows(n_columns), row_groups=[number], columns=columns)

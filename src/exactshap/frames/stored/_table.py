@@ -124,7 +124,6 @@ def as_rows(native: TableLike, *, what: str = "X") -> Table | StoredTable:
 
 
 def pieces_of(table: Table | StoredTable) -> Iterator[Table]:
-    """Yield a table in memory as one piece, a stored one in several."""
     return table.pieces() if isinstance(table, StoredTable) else iter((table,))
 
 
@@ -156,7 +155,6 @@ def _extent(stored: StoredFile) -> tuple[int, Any]:
 
 
 def _check(schema: Foreign, first: Any, names: tuple[str, ...], file: str, of: str) -> None:
-    """Refuse a file that lacks a column or has another type of it."""
     for name in names:
         if name not in schema.names:
             raise InputError(f"{file} has no column {name!r}", f"{of} has one", "Convert one of the files")

@@ -15,7 +15,6 @@ from exactshap.results.plots import current_palette, escape, name_lines, new_axe
 
 
 def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
-    """Draw the largest differences; see :meth:`Comparison.plot`."""
     k = _output(comparison.output_names, output)
     difference, intervals = (array if k is None else array[:, k] for array in (comparison.difference, comparison.intervals))
     order = np.argsort(-np.abs(difference), kind="stable")[: check_count("max_display", max_display)]
@@ -56,7 +55,6 @@ def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
 
 
 def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
-    """Draw the means of all groups; see :meth:`Cohorts.plot`."""
     first = next(iter(cohorts.values()))
     k = _output(first.output_names, output)
     means, intervals = (array if k is None else array[:, :, k] for array in (cohorts.means, cohorts.mean_intervals))

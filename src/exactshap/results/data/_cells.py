@@ -218,7 +218,6 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
 
 
 def _cells_of(table: Table, j: int) -> np.ndarray | list[str]:
-    """Return a column as numbers, else as texts."""
     try:
         numbers = table.select([j]).numeric()[:, 0]
     except (InputError, InputTypeError):

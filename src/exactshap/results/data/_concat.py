@@ -93,7 +93,6 @@ def _all_or_none(parts: list[Any], name: str) -> np.ndarray | None:
 
 
 def _data(parts: list[Any]) -> Any:
-    """Stack the rows of all parts; None if one of them has none."""
     if any(part.data is None for part in parts):
         return None
     from exactshap.frames import as_table
@@ -111,7 +110,6 @@ def _data(parts: list[Any]) -> Any:
 
 
 def _model_name(parts: list[Any], names: Sequence[str] | None) -> str:
-    """Return the models with their rows and mean baselines."""
     models = list(dict.fromkeys(part.model_name for part in parts))
     if len(parts) > SHOWN_PARTS:
         return f"{len(parts)} parts: {', '.join(models)}"

@@ -253,7 +253,6 @@ def _is_batch(solution: Any) -> bool:
 
 
 def _tolerance(rows: Any, n_players: int) -> np.ndarray:
-    """Return the tolerance for rounding of each game's residual."""
     ends = np.abs(rows.full) + np.abs(rows.empty)
     size = ends if ends.ndim == 1 else ends.max(axis=1, initial=0.0)
     eps = float(np.finfo(float).eps)

@@ -21,7 +21,6 @@ _SHOWN = ("values", "set_values", "baseline", "prediction", "std_error", "set_st
 
 
 def headline(explanation: ExplanationData) -> str:
-    """Return the kind, the index and the size in one line."""
     title = index_title(explanation.index, explanation.order)
     outputs = "" if explanation.n_outputs == 1 else f", {explanation.n_outputs} outputs"
     player = "feature" if explanation.groups is None else "player"
@@ -30,7 +29,6 @@ def headline(explanation: ExplanationData) -> str:
 
 
 def facts(explanation: ExplanationData) -> dict[str, str]:
-    """Return short texts by name that explain the numbers."""
     certificate = explanation.certificate()
     verdict = "passed" if certificate.adds_up else f"FAILED, worst at row {certificate.row}"
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)

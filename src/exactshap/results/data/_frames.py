@@ -44,7 +44,6 @@ def frame_of(data: TableLike, columns: Mapping[str, np.ndarray], kind: str | Non
 
 
 def write_parquet(frame: TableLike, target: Foreign) -> None:
-    """Write a frame of any of the libraries to a path or a file."""
     if frame_kind(frame) == "polars":
         frame.write_parquet(target)
         return

@@ -74,7 +74,6 @@ def _check_facts(given: Mapping[str, Any]) -> None:
 
 
 def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the results of compared coalitions as numbers."""
     found: dict[str, Any] = {}
     for name in ("mask_difference", "mask_tolerance"):
         value = given[name]
@@ -231,7 +230,6 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
 
 
 def player_numbers(players: Any, names: tuple[str, ...]) -> list[int]:
-    """Return the numbers of selected players. They are selected by a slice, a mask, or a list of names and numbers."""
     if isinstance(players, slice):
         return list(range(len(names)))[players]
     wanted = list(players)

@@ -193,8 +193,6 @@ class Decomposition(PrintedTable):
 
 @dataclass(frozen=True, eq=False)
 class ShareBars:
-    """Hold what a bar plot of shares shows, from top to bottom."""
-
     labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
     values: np.ndarray  # (n_bars,)
     cumulative: np.ndarray  # (n_bars,): running sum of ``values``

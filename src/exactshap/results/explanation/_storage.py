@@ -142,7 +142,6 @@ def _written(data: TableLike) -> bytes:
 
 
 def _with_texts(data: TableLike, names: Sequence[str]) -> Any:
-    """Return a frame of polars or pyarrow with some columns as text."""
     if not names:
         return data
     import narwhals.stable.v2 as narwhals
@@ -427,7 +426,6 @@ def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Coll
 
 
 def _pages(content: bytes, position: int, end: int) -> Iterator[tuple[dict[int, Any], int]]:
-    """Yield each page's header and number of values of a column."""
     while position < end:
         reader = _Compact(content, position)
         header = reader.struct()

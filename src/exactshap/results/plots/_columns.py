@@ -36,7 +36,6 @@ class Shown:
         return (*(str(names[j]) for j in self.single), *self.name_of_rest(noun))
 
     def name_of_rest(self, noun: str = "other feature") -> tuple[str, ...]:
-        """Return the name of the merged players, or nothing if there are none."""
         return (counted(len(self.rest), noun),) if len(self.rest) else ()
 
     def values(self, values: np.ndarray) -> np.ndarray:
@@ -63,7 +62,6 @@ def near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:
-    """Return names of players with their cells, such as "age = 22"."""
     shown = cells(row)
     if shown is None:
         return [row.feature_names[j] for j in players]

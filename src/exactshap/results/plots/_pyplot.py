@@ -92,7 +92,6 @@ def room_at_tips(texts: Sequence[str]) -> float:
 
 
 def draw_rings(ax: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> None:
-    """Draw rows of missing cells or text as rings."""
     ax.scatter(x, y, s=size, zorder=2, facecolors="none", edgecolors=colour, linewidths=0.7)
 
 

@@ -101,7 +101,6 @@ def missing_place(numbers: np.ndarray, *, is_text: bool) -> float:
 
 
 def _missing_jitter(axis: Axis) -> np.ndarray:
-    """Return small offsets that separate the dots of missing cells."""
     known = axis.numbers[np.isfinite(axis.numbers)]
     width = _JITTER if axis.kind == "text" or not len(known) else 0.025 * (float(np.ptp(known)) or 1.0)
     return np.random.default_rng(1).uniform(-width, width, len(axis.numbers))
@@ -166,7 +165,6 @@ def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
 
 
 def _jitter(axis: Axis) -> np.ndarray | float:
-    """Return fixed offsets that separate the dots of a category."""
     if axis.kind != "text" or len(axis.categories) > _NAMES_SHOWN:
         return 0.0
     return np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(axis.numbers))

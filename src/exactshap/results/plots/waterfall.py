@@ -90,7 +90,6 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
 
 
 def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:
-    """Return the corners of an arrow; one shorter than its head is a triangle."""
     end = start + value
     neck = end - np.sign(value) * min(head, abs(value))
     return [start, neck, end, neck, start], [place - 0.36, place - 0.36, place, place + 0.36, place + 0.36]

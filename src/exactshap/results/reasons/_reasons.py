@@ -257,7 +257,6 @@ def find_reasons(
     background_values: np.ndarray | None,
     **resampling: Any,
 ) -> Reasons:
-    """Find the reasons of each row; see :meth:`exactshap.Explanation.reasons`."""
     rows = explanation if output is None else explanation.output(output)
     sign = _checked(rows, k, adverse, level)
     texts = _texts(rows.feature_names, codes)
@@ -298,7 +297,6 @@ def _checked(rows: ExplanationData, k: int, adverse: str, level: float) -> float
 
 
 def _texts(names: tuple[str, ...], codes: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return each player's code, or its name without one."""
     if codes is not None and not isinstance(codes, Mapping):
         raise InputTypeError("`codes` must map names of features to texts", f"Got {type(codes).__name__}")
     codes = codes or {}

@@ -53,7 +53,6 @@ def write_card(
 
 
 def _sections(explanation: ExplanationData, data_name: str | None, intended_use: str) -> dict[str, dict[str, str]]:
-    """Return headings with facts by name; facts that are not known are left out."""
     facts = report_facts(explanation, data_name)
     certificate = explanation.certificate()
     sections = {
@@ -70,7 +69,6 @@ def _sections(explanation: ExplanationData, data_name: str | None, intended_use:
 
 
 def _tables(explanation: ExplanationData, max_display: int) -> list[dict[str, Any]]:
-    """Return the strongest features of each output, with their intervals."""
     check_count("max_display", max_display)
     names = explanation.output_names or (None,)
     tables = []

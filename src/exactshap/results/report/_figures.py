@@ -126,7 +126,6 @@ def dependence(
 
 
 def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndarray:
-    """Return horizontal offsets that keep the dots of one category apart."""
     offsets = np.zeros(len(x))
     for code in np.unique(x[np.isfinite(x)]):
         chosen = x == code

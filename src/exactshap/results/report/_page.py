@@ -32,7 +32,6 @@ def write_report(
     target: Column,
     **words: Any,
 ) -> Path:
-    """Write the whole report of an explanation or nothing; see :meth:`exactshap.Explanation.report`."""
     check_report_path(path)
     explanation = named_target(explanation, target)
     if interactive:

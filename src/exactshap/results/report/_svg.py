@@ -71,7 +71,6 @@ def fixed(value: float, places: int, *, sign: bool = False) -> str:
 
 
 def shorten(name: str, length: int = 30) -> str:
-    """Cut a long name in the middle, on one line."""
     return shortened(" ".join(name.split()), length)
 
 
@@ -167,7 +166,6 @@ def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5, wri
 
 
 def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) -> str:
-    """Draw a horizontal axis of categories, with names where there is room."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
     letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / text_width("x", 11)) - 1
     shown = categories if letters >= 3 else ()
@@ -180,7 +178,6 @@ def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) 
 
 
 def figure(width: float, height: float, parts: Iterable[str], *, label: str) -> str:
-    """Wrap drawn parts as an accessible picture."""
     body = "".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '

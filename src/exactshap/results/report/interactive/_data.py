@@ -255,7 +255,6 @@ def _single(numbers: np.ndarray) -> np.ndarray:
 
 
 def strongest_pairs(explanation: ExplanationData) -> list[list[int]]:
-    """Return pairs of the strongest players as [first, second, number of the set]."""
     if explanation.sets is None or explanation.set_values is None:
         return []
     mean = np.abs(explanation.set_values).mean(axis=0).reshape(len(explanation.sets), -1).max(axis=1)
