@@ -304,6 +304,17 @@ def test_booster_files_are_read_without_their_library(files, fitted, monkeypatch
     np.testing.assert_allclose(saved.baseline + saved.values.sum(axis=1), booster.predict(plain), rtol=roundings(5_000))
 
 
+def test_columns_that_are_too_many_are_named_for_lightgbm_too(files, fitted, capsys):
+    """Its files hold 'body_mass' for 'body mass': that is no other column."""
+    _, X, y = fitted
+    frame = X.rename(columns={"[bold]bmi": "body mass"})
+    lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=5, verbose=-1).fit(frame, y).booster_.save_model("model.txt")
+    frame.assign(y=y).to_csv("rows.csv", index=False)
+    assert run("explain", "model.txt", "rows.csv") == 2
+    assert "not fitted with. Got 'y'. Name the target" in capsys.readouterr().err
+    assert run("explain", "model.txt", "rows.csv", "--target", "y") == 0
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_data_are_read_with_whatever_is_installed(files, library, monkeypatch):
     monkeypatch.setattr(_io, "first_installed", lambda names: library)

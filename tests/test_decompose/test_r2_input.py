@@ -91,10 +91,13 @@ def test_columns_in_another_order_are_refused():
 
 def refused_models():
     from sklearn import ensemble, tree
+    from sklearn.model_selection import GridSearchCV
 
     labels = (Y > 0).astype(int)
     three = np.digitize(Y, [-0.5, 0.5])
     yield object(), UnsupportedModelError, "No tree converter"
+    search = GridSearchCV(tree.DecisionTreeRegressor(max_depth=2), {}, cv=2)
+    yield search.fit(X, Y), UnsupportedModelError, r"Pass the model that the search has fitted: model.best_estimator_"
     yield ensemble.GradientBoostingClassifier(n_estimators=2).fit(X, labels), UnsupportedStructureError, "log-odds"
     yield ensemble.RandomForestClassifier(2).fit(X, three), UnsupportedStructureError, "3 outputs"
     yield tree.DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([Y, Y])), UnsupportedStructureError, "2 outputs"

@@ -317,6 +317,10 @@ def test_probabilities_need_reference_rows():
         explain(ebm().fit(X, CLASSES), ROWS, output="probability")  # the training rows are no background of it
     with pytest.raises(InputError, match=r"needs reference rows.*Pass background="):
         explain(CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES), ROWS)
+    with pytest.raises(
+        UnsupportedStructureError, match=r"Got RandomForestClassifier. Call the model: explain\(model.predict_proba"
+    ):
+        explain(CalibratedClassifierCV(RandomForestClassifier(3), cv=2).fit(X, CLASSES), ROWS)
 
 
 @pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(3), PoissonRegressor(), SVC()], ids=str)

@@ -6,8 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import ensemble, tree
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
+from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, decompose_r2, explain, trees
 from exactshap.errors import (
@@ -408,6 +413,29 @@ def test_columns_are_known_by_their_names(library):
     mixed = frame.assign(b=np.arange(len(Y)) + 2**25, c=frame["c"] > 0, d=frame["d"].astype(np.float32))
     model = of(module, mixed, f"{library}Regressor")[0]()
     np.testing.assert_array_equal(Explainer(model).reader.predict(as_table(mixed)), own(model, mixed))
+
+
+WRAPPERS = {
+    "search": lambda model: GridSearchCV(model, {}, cv=2),
+    "search of a pipeline": lambda model: GridSearchCV(make_pipeline(model), {}, cv=2),
+    "scaled target": lambda model: TransformedTargetRegressor(model, transformer=StandardScaler()),
+    "vote": lambda model: VotingRegressor([("trees", model), ("line", LinearRegression())]),
+    "stack": lambda model: StackingRegressor([("line", LinearRegression()), ("trees", model)], LinearRegression()),
+    "bag": lambda model: BaggingRegressor(model, n_estimators=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_wrappers_of_lightgbm_hand_on_its_names(name):
+    """They say 'mean_radius' and take frames with 'mean radius' only; other names are refused by the model inside."""
+    lightgbm = pytest.importorskip("lightgbm")
+    frame = pd.DataFrame(np.nan_to_num(HOLES), columns=["mean radius", "b", "c", "d", "e"])
+    model = WRAPPERS[name](lightgbm.LGBMRegressor(n_estimators=4, min_child_samples=5, verbose=-1)).fit(frame, Y)
+    check_reader(model, frame[:5], frame[20:30])
+    for wrong in (frame[["b", "mean radius", "c", "d", "e"]], frame.rename(columns={"d": "x"})):
+        for background in (frame[20:30], wrong[20:30]):
+            with pytest.raises(UnknownNameError, match=r"same order|Missing"):
+                explain(model, wrong, background)
 
 
 # -- peculiarities of XGBoost --------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.errors import InputError
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, as_table, underscored
 from exactshap.results.data import filtered_rows
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class Task:
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
         known = None if fitted is None else {*fitted, self.offset}
-        unknown = [name for name in as_table(X).names or () if known is not None and name not in known]
+        names = as_table(X).names or ()
+        unknown = [name for name in names if known is not None and not {name, underscored(name)} & known]
         if unknown:
             raise InputError(
                 f"{self.file.name} has columns that the model was not fitted with",

@@ -396,8 +396,8 @@ def _background(background: TableLike, model: Model, align: bool) -> Table:
     if align:
         table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
-    # LightGBM puts underscores for spaces, FLAML names the columns that it makes; their readers compare
-    if names is None or type(model).__module__.startswith(("lightgbm", "flaml")):
+    # FLAML names the columns that it makes; its reader compares
+    if names is None or type(model).__module__.startswith("flaml"):
         return table
     owner = type(model).__name__
     return check_columns(table, [str(n) for n in names], len(names), owner=owner, what="background", align=align)

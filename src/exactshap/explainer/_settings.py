@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from exactshap._runtime.checks import check_jobs, check_memory_limit
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, warn
-from exactshap.frames import Shape, Shaped, Table
+from exactshap.frames import Shape, Shaped, Table, underscored
 from exactshap.readers import Reader, Request
 
 # of estimators (feature_name_: of LightGBM before 4.5), then of boosters
@@ -68,7 +67,7 @@ def aligned(table: Table, model: Model) -> Table:
     fitted = names() if callable(names) else names
     if not table.is_frame or fitted is None:
         return table
-    spelling = (lambda name: re.sub(r"\s", "_", name)) if type(model).__module__.startswith("lightgbm") else str
+    spelling = underscored if type(model).__module__.startswith("lightgbm") else str
     wanted, here = [str(name) for name in fitted], [spelling(name) for name in table.names or ()]
     if wanted == here or sorted(wanted) != sorted(here):
         return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,14 +28,25 @@ def check_columns(
     """
     if table.names is not None and names is not None:
         wanted, got = list(names), list(table.names)
-        if wanted != got:
-            if align and sorted(wanted) == sorted(got):
-                return table.select([got.index(name) for name in wanted])
-            raise UnknownNameError(_name_message(wanted, got, what))
+        # Wrappers of LightGBM hand on its names. Where another model does not know white space as underscores, it refuses itself.
+        spelled = got if sorted(wanted) == sorted(got) else [underscored(name) for name in got]
+        if wanted != spelled:
+            if align and sorted(wanted) == sorted(spelled):
+                return table.select([spelled.index(name) for name in wanted])
+            raise UnknownNameError(_name_message(wanted, got, spelled, what))
         return table
     if table.n_columns != n_features:
         raise InputError(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input")
     return table
+
+
+def underscored(name: str) -> str:
+    """Return a name as LightGBM keeps it: with underscores for white space.
+
+    >>> underscored("mean radius")
+    'mean_radius'
+    """
+    return re.sub(r"\s", "_", name)
 
 
 def with_dtypes_of(reference: Table, table: Table) -> Table:
@@ -149,9 +161,11 @@ def _frame_like(reference: Table, table: Table) -> Table:
     return Table(here.with_columns(*columns).to_native(), table.names, table.n_rows, table.n_columns) if columns else table
 
 
-def _name_message(wanted: list[str], got: list[str], what: str) -> str:
-    known, here = set(wanted), set(got)
-    missing, extra = [n for n in wanted if n not in here], [n for n in got if n not in known]
+def _name_message(wanted: list[str], got: list[str], spelled: list[str], what: str) -> str:
+    known, own = set(wanted), dict(zip((*spelled, *got), (*got, *got), strict=True))
+    missing = [name for name in wanted if name not in own]
+    extra = [name for name, other in zip(got, spelled, strict=True) if not {name, other} & known]
+    wanted = [own.get(name, name) for name in wanted]
     text = f"The feature names of `{what}` should match those that were passed during fit."
     if not missing and not extra:
         comma = "," if len(wanted) > _NAMES_SHOWN else ""

@@ -164,9 +164,7 @@ def problem_of(
 ) -> R2Problem:
     """Return a model's trees, which have one output, with rows that fit them."""
     table, fitted = as_table(X), ensemble.feature_names
-    # LightGBM turns white space in names into underscores, so that a frame's own names need not match.
-    checkable = None if ensemble.library == "lightgbm" else fitted
-    table = check_columns(table, checkable, ensemble.n_features, owner=ensemble.name)
+    table = check_columns(table, fitted, ensemble.n_features, owner=ensemble.name)
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
     players, player_names = players_of(Request(groups=groups), names)
     target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)

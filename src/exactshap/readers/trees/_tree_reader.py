@@ -75,8 +75,7 @@ class TreeReader(Reader):
             model,
             request,
             model_name=ensemble.name,
-            fitted_names=_checkable_names(ensemble),
-            names=ensemble.feature_names,
+            fitted_names=ensemble.feature_names,
             n_columns=ensemble.n_features,
             value_functions=VALUE_FUNCTIONS,
             default="path_dependent",
@@ -256,14 +255,6 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
         return f"{unit} of {name}" if name.startswith(("class ", "label ", "target ")) else f"{unit} of class {name}"
     is_statistic = name.startswith(("quantile ", "expectile ")) and unit == "target"
     return f"{name} of the target" if is_statistic or ensemble.objective == "RMSEWithUncertainty" else unit
-
-
-def _checkable_names(ensemble: TreeModel) -> tuple[str, ...] | None:
-    """Return the names that a frame must have; for LightGBM, which changes white space, ``encode`` compares them."""
-    names = ensemble.feature_names
-    if names is not None and ensemble.library == "lightgbm" and any("_" in name for name in names):
-        return None
-    return names
 
 
 def _leaf_game(

@@ -278,7 +278,8 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
     try:
         return read_member(one.estimator, replace(request, output=output), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:
-        if request.background is None:
+        # Some steps are read only with rows
+        if request.background is None and isinstance(error, UnsupportedStructureError):
             raise
         raise _refused_calibration(model, f"Got {type(one.estimator).__name__}") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError, message, warn
-from exactshap.frames import is_missing
+from exactshap.frames import is_missing, underscored
 from exactshap.trees.ensemble._flat import LIGHTGBM_ZERO
 
 if TYPE_CHECKING:
@@ -160,7 +159,7 @@ def _named_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, 
 def _lightgbm_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, ...]]:
     """Match columns by position, and names with underscores for white space, as LightGBM does."""
     if model.feature_names is not None:
-        wanted, got = list(model.feature_names), [re.sub(r"\s", "_", name) for name in table.names]
+        wanted, got = list(model.feature_names), [underscored(name) for name in table.names]
         if wanted != got:
             raise UnknownNameError(
                 "The feature names should match those that were passed during fit, in the same order",

@@ -85,6 +85,8 @@ def _route(model: Model) -> str:
         if not any(cls.__module__ in _CONVERTERS for cls in type(last).__mro__):
             return f"Its last step is {type(last).__name__}, which has no trees"
         return "Pass its last step, and rows that went through the others: model[-1] and model[:-1].transform(X)"
+    if hasattr(model, "best_estimator_"):
+        return "Pass the model that the search has fitted: model.best_estimator_"
     if hasattr(model, "columns") or hasattr(model, "shape"):
         return "Pass the model first, then the rows"
     return "Pass a fitted model of one of these, or a file through exactshap.trees.load"
