@@ -262,7 +262,7 @@ def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route
     assert explain(boosted, A[:2], A, output="probability").unit == "probability of class yes"
     with pytest.raises(
         UnknownNameError,
-        match=r"no output 'probability'.*sampled: explain\(model.predict_proba, X, background\)",
+        match=r"no output 'probability'.*explain\(model.predict_proba, X, background\)",
     ):
         explain(SVC().fit(A, LABELS), A[:2], A, output="probability")
     for model in (boosted, SVC().fit(A, LABELS)):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
-from exactshap.explainer import Explainer
+from exactshap.explainer import Explainer, explain
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
 from reader_checks import check_answers
@@ -90,6 +90,16 @@ def test_values_are_those_of_the_own_answers(name):
     assert check_answers(model, own, rows, background, roundings(500)).unit == CASES[name][4]
     if len(CASES[name][1]) > 1:
         check_reader(model, rows, background, groups={"both": [0, 2]}, background_weights=WEIGHTS)
+
+
+def test_a_model_of_an_array_takes_frames():
+    """Its names are interpret's own (feature_0000, ...), as are those of a fit on polars."""
+    model, rows, background = case_of("array")
+    columns = [f"column {j}" for j in range(rows.shape[1])]
+    frames = [pd.DataFrame(cells, columns=columns) for cells in (rows, background)]
+    expected = explain(model, rows, background).values
+    for convert in (pd.DataFrame, pl.from_pandas):
+        np.testing.assert_array_equal(explain(model, *map(convert, frames)).values, expected)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64, "pandas", "polars"])

@@ -396,8 +396,8 @@ def _background(background: TableLike, model: Model, align: bool) -> Table:
     if align:
         table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
-    # FLAML names the columns that it makes; its reader compares
-    if names is None or type(model).__module__.startswith("flaml"):
+    # FLAML names the columns that it makes, interpret those of arrays; their readers compare
+    if names is None or type(model).__module__.startswith(("flaml", "interpret")):
         return table
     owner = type(model).__name__
     return check_columns(table, [str(n) for n in names], len(names), owner=owner, what="background", align=align)
