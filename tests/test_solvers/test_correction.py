@@ -10,7 +10,7 @@ import pytest
 from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
-from exactshap.solvers.sampled import _problem
+from exactshap.solvers.sampled import _estimators, _problem
 from exactshap.solvers.sampled._correction import Correction, corrected, corrected_by_others
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
@@ -85,21 +85,49 @@ def test_correction_written_out():
     close = {"rtol": conditioned(1e7), "atol": conditioned(1e5)}
     np.testing.assert_allclose(found.missed, missed, **close)
     np.testing.assert_allclose(found.variance, variance, **close)
-    squares, few = (missed**2).sum(axis=0), min(8.0 * D / process.n_answers, 1.0)
-    chance = variance.sum(axis=0)
-    np.testing.assert_allclose(found.share, np.maximum(1.0 - chance / squares, 0.0), **close)
-    believed = np.minimum(expected.sum(axis=0), chance)
-    wrong = np.maximum(1.0 - believed / squares, 0.0)
-    unknown = np.maximum(few - wrong, 0.0)
+    squares, room = (missed**2).sum(axis=0), PAIRS / (PAIRS - D)
+    believed = np.minimum(expected.sum(axis=0), variance.sum(axis=0))
+    wrong = np.maximum(1.0 - room * believed / squares, 0.0)
+    unknown = np.maximum(min(8.0 * D / process.n_answers, 1.0) - wrong, 0.0)
     np.testing.assert_allclose(found.wrong, wrong, **close)
     np.testing.assert_allclose(found.unknown, unknown, **close)
-    values, std_error = corrected(fit, process, SHAPLEY)
     own = process.posterior(SHAPLEY)[1]
-    unit, larger = process.unit, np.maximum(own, variance)
-    np.testing.assert_allclose(values, process.solve(SHAPLEY)[0] + unit * found.share * missed, **close)
-    np.testing.assert_allclose(
-        std_error, unit * np.sqrt((1.0 - wrong - unknown) * own + wrong * variance + unknown * larger), **close
-    )
+    values = process.solve(SHAPLEY)[0] / process.unit
+    chance = chances(masks, linear, residuals, process)
+    for times in (4.0, 1.0):  # the first is beyond chance along and across
+        added = along_and_across(values, times * missed, variance, chance, room)
+        np.testing.assert_allclose(replace(found, missed=times * missed).added(values), added, **close)
+    square = (1.0 - wrong - unknown) * own + wrong * variance + unknown * np.maximum(own, variance)
+    values = values + added
+    away = values - values.mean(axis=0)
+    kept = 1.0 - wrong * (D - 3) / (D - 1) * square.sum(axis=0) / (away**2).sum(axis=0)
+    assert 0.5 < kept.min() < 1.0 - conditioned(1e7)  # what is drawn together is more than rounding here
+    together, std_error = corrected(fit, process, SHAPLEY)
+    np.testing.assert_allclose(together, process.unit * (values.mean(axis=0) + kept * away), **close)
+    np.testing.assert_allclose(std_error, process.unit * np.sqrt(square), **close)
+
+
+def chances(masks, linear, residuals, process):
+    """Return V as a function of weights (n_players,) of the values: the variance of the weighted sum of c, (n_outputs,)."""
+
+    def chance(weights):
+        return written_out(masks, process, np.tile(weights @ linear, (D, 1)), residuals)[1][0]
+
+    return chance
+
+
+def along_and_across(values, missed, variance, chance, room):
+    """Return what is added, one output after the other."""
+    added = np.empty(values.shape)
+    for k in range(values.shape[1]):
+        away = values[:, k] - values[:, k].mean()
+        away /= np.linalg.norm(away)
+        along, doubt = away @ missed[:, k], chance(away)[k]
+        across = missed[:, k] - along * away
+        left = variance[:, k].sum() - doubt
+        added[:, k] = max(1.0 - room**2 * doubt / along**2, 0.0) * along * away
+        added[:, k] += max(1.0 - left / (across @ across), 0.0) * across
+    return added
 
 
 @pytest.mark.parametrize(("copies", "independent"), [(1, 1.0), (3, 1.0), (0, 2.0)])
@@ -171,8 +199,9 @@ def test_a_process_that_claims_to_know_nothing_is_corrected():
     white = FittedHalf.at(process.points, process.halves[0].half, theta, 1.0)
     white = replace(white, variance=1e6 * white.variance)
     found = Correction.of(replace(process, prior=Prior(theta, 1.0), halves=(white,)), fit)
-    assert np.all(found.share > 0.5)
-    assert np.all(found.wrong >= found.share)
+    values = process.posterior(SHAPLEY)[0] / process.unit
+    assert np.all((found.added(values) * found.missed).sum(axis=0) > 0.5 * (found.missed**2).sum(axis=0))
+    assert np.all(found.wrong > 0.5)
 
 
 def test_some_left_out_pairs_stand_for_all(monkeypatch):
@@ -269,9 +298,28 @@ def test_pairs_beyond_the_process_room_correct_it(monkeypatch, family, covered):
 def test_corrected_values_are_nearer_and_their_errors_hold(monkeypatch, family, covered):
     """Twelve players, 400 calls: 0.89 of the values of quotas are covered, of which few are told apart from chance by so many calls."""
     hits, errors = runs(family, 24, 400, method="regression")
-    monkeypatch.setattr(Correction, "of", classmethod(lambda cls, process, fit: cls(0.0, 0.0, 0.0, 0.0, 0.0)))
+    monkeypatch.setattr(_estimators, "corrected", lambda fit, process, question: process.posterior(question))
     assert hits >= covered
     assert errors < runs(family, 24, 400, method="regression")[1]
+
+
+def test_values_that_chance_scatters_are_drawn_together():
+    """Quotas of forty players, 160 calls: equal shares miss less than what so few calls tell apart, and errors hold."""
+    for run in range(3):
+        weights = np.random.default_rng(run).integers(1, 10, size=40)
+        game = OracleGame(lambda masks, w=weights: 1.0 * (masks @ w >= 0.55 * w.sum()), 40)
+        found = solve(game, budget=160, random_state=run, method="regression")
+        assert np.abs(found.values - found.values.mean()).max() <= found.std_error.min()
+
+
+def test_outputs_are_corrected_each_on_its_own():
+    """Along its own values, by its own chance: two games at once are as each alone with the same process."""
+    _, process, kernelshap, target = fitted(np.random.default_rng(4))
+    fit = kernelshap(target[1:] / process.unit, target[0] / process.unit)
+    found = Correction.of(process, fit)
+    values = process.posterior(SHAPLEY)[0] / process.unit
+    swapped = replace(found, missed=found.missed[:, ::-1], variance=found.variance[:, ::-1], squares=found.squares[:, ::-1])
+    np.testing.assert_allclose(swapped.added(values[:, ::-1]), found.added(values)[:, ::-1], rtol=conditioned(1e5))
 
 
 def test_residuals_of_sizes_alone_are_neither_values_nor_errors():

@@ -8,17 +8,29 @@ are not called. Pairs of a size are drawn, or placed and relabelled by chance, s
 .. math:: c_j = \sum_i u_i G_{ij} r_i, \qquad V_j = \sum_i u_i G_{ij}^2 r_i^2\, \frac{n_s}{n_s - 1}
 
 are an unbiased estimate of what the values miss, and its variance over such draws (stratified by size, from finitely many). Residuals
-are less their mean of a size: a game of sizes gives all players the same. What is beyond chance is added, a share :math:`\lambda` of it
-(James & Stein 1961). Where the process is right, c has the variance :math:`C_j` that the process itself says, which is less than V; the
-share w of what is beyond it is what the process is wrong about:
+are less their mean of a size: a game of sizes gives all players the same. What is beyond chance is added (James & Stein 1961), along the
+values, in direction a, and across: a process that believes in too much or too little of what it saw is wrong along a, where it takes few
+pairs to see it.
 
-.. math:: \lambda = \max\Bigl\{1 - \frac{\sum_j V_j}{\sum_j c_j^2},\; 0\Bigr\}, \qquad
-          w = \max\Bigl\{1 - \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; 0\Bigr\}, \qquad h = \max\{\min\{8 d / n, 1\} - w,\; 0\}.
+.. math:: a_j = \frac{\phi_j(m) - \bar\phi(m)}{\sqrt{\sum_k (\phi_k(m) - \bar\phi(m))^2}}, \qquad
+          b = \sum_j a_j c_j, \qquad V_b = \sum_i u_i \Bigl(\sum_j G_{ij} a_j\Bigr)^2 r_i^2\, \frac{n_s}{n_s - 1},
+
+.. math:: \beta = \max\Bigl\{1 - \Bigl(\frac{n}{n - d}\Bigr)^2 \frac{V_b}{b^2},\; 0\Bigr\}, \qquad
+          \lambda = \max\Bigl\{1 - \frac{\sum_j V_j - V_b}{\sum_j (c_j - b\, a_j)^2},\; 0\Bigr\}.
+
+By n / (n - d), as in a jackknife, a pair moves values more than G, which was fitted to it, says. Where the process is right, c has the
+variance :math:`C_j` that the process itself says, which is less than V; the share w of what is beyond it is what the process is wrong about:
+
+.. math:: w = \max\Bigl\{1 - \frac{n}{n - d} \frac{\min\{\sum_j C_j,\, \sum_j V_j\}}{\sum_j c_j^2},\; 0\Bigr\}, \qquad h = \max\{\min\{8 d / n, 1\} - w,\; 0\}.
 
 h is what nobody knows: V consists of residuals of the n pairs (of several outputs: of :attr:`CubeProcess.n_answers`) that the d relevances were
 fitted to. There the larger variance counts. The values and the squares of their errors are
 
-.. math:: \phi_j(m) + \lambda c_j, \qquad (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\}.
+.. math:: \phi_j = \phi_j(m) + \beta\, b\, a_j + \lambda\, (c_j - b\, a_j), \qquad s_j^2 = (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\},
+
+but for one thing. Values that chance scatters, of a process that is wrong, are drawn together, to :math:`\bar\phi + \kappa\, (\phi_j - \bar\phi)`:
+
+.. math:: \kappa = \max\Bigl\{1 - w\, \frac{d - 3}{d - 1} \frac{\sum_j s_j^2}{\sum_j (\phi_j - \bar\phi)^2},\; 0\Bigr\}.
 
 Answers that repeat may be predicted by luck: with probability t where two pairs have the same answer with probability t, and in all n / d pairs
 of one relevance, one of which fixes it, with :math:`t^{n / d - 1}`. A pair of a size of which :math:`n_s` were predicted is then as
@@ -50,10 +62,24 @@ BLOCK = 1000  # pairs that are predicted at once
 def corrected(kernelshap: PolynomialFit, process: CubeProcess, question: Question) -> tuple[np.ndarray, np.ndarray]:
     """Return corrected Shapley values and their errors (n_players, n_outputs); ``kernelshap`` is the fit of the process' pairs."""
     values, own = process.posterior(question)
+    values = values / process.unit
     correction = Correction.of(process, kernelshap)
     wrong, unknown = correction.wrong, correction.unknown
     variance = (1.0 - wrong) * own + wrong * correction.variance + unknown * np.maximum(correction.variance - own, 0.0)
-    return values + process.unit * correction.share * correction.missed, process.unit * np.sqrt(variance)
+    values = drawn_together(values + correction.added(values), wrong * variance.sum(axis=0))
+    return process.unit * values, process.unit * np.sqrt(variance)
+
+
+def beyond_chance(squares: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Return the share of an estimate that is not chance, given its sum of squares and the variance of that (n_outputs,)."""
+    return np.asarray(np.maximum(1.0 - chance / np.maximum(squares, TINIEST), 0.0))
+
+
+def drawn_together(values: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """Return values (n_players, n_outputs) nearer to their mean, by the variance ``chance`` (n_outputs,) of their sum of squares."""
+    mean, n = values.mean(axis=0), len(values)
+    away = values - mean
+    return mean + beyond_chance((away**2).sum(axis=0), chance * max(n - 3, 0) / max(n - 1, 1)) * away
 
 
 def corrected_by_others(
@@ -155,14 +181,17 @@ class Drawn:
 class Correction:
     """Hold the correction of Shapley values by left-out residuals, in the process' ``unit``.
 
-    ``missed`` and ``variance`` (n_players, n_outputs) are c and V, ``share``, ``wrong`` and ``unknown`` (n_outputs,) are lambda, w and h.
+    ``missed`` and ``variance`` (n_players, n_outputs) are c and V, ``wrong`` and ``unknown`` (n_outputs,) are w and h. V is the sum of
+    squared ``moves`` (n_pairs, n_players) times ``squares`` (n_pairs, n_outputs); ``few`` is n / (n - d).
     """
 
     missed: np.ndarray
     variance: np.ndarray
-    share: np.ndarray
     wrong: np.ndarray
     unknown: np.ndarray
+    moves: np.ndarray
+    squares: np.ndarray
+    few: float
 
     @classmethod
     def of(cls, process: CubeProcess, kernelshap: PolynomialFit) -> Correction:
@@ -178,14 +207,24 @@ class Correction:
         missed -= missed.mean(axis=0)  # their sum is known, so it is not corrected
         answers = process.halves[0].half.target[process.order > 0]
         guesses = surprises(by_luck(answers, n_pairs / n_players), answers, sizes.counts)
-        variance = every * (unseen * moves**2 * is_pair).T @ (sizes.spread * left**2 + guesses)
+        squares = every * unseen * is_pair * (sizes.spread * left**2 + guesses)
+        variance = (moves**2).T @ squares
         weights = np.where(is_pair, sizes.centred(every * unseen * moves), 0.0)
-        squares = np.maximum((missed**2).sum(axis=0), TINIEST)
-        chance = variance.sum(axis=0)
-        expected = np.minimum(process.variance_of_left_out(weights).sum(axis=0), chance)
-        wrong = np.maximum(1.0 - expected / squares, 0.0)
+        few = n_pairs / max(n_pairs - n_players, 1)
+        expected = np.minimum(process.variance_of_left_out(weights).sum(axis=0), variance.sum(axis=0))
+        wrong = beyond_chance((missed**2).sum(axis=0), few * expected)
         unknown = np.maximum(min(FITTED * n_players / process.n_answers, 1.0) - wrong, 0.0)
-        return cls(missed, variance, np.maximum(1.0 - chance / squares, 0.0), wrong, unknown)
+        return cls(missed, variance, wrong, unknown, moves, squares, few)
+
+    def added(self, values: np.ndarray) -> np.ndarray:
+        """Return what is added to the process' ``values`` (n_players, n_outputs): what is beyond chance, along them and across."""
+        away = values - values.mean(axis=0)
+        away /= np.maximum(np.sqrt((away**2).sum(axis=0)), TINIEST)
+        along = (away * self.missed).sum(axis=0)
+        chance = ((self.moves @ away) ** 2 * self.squares).sum(axis=0)
+        across = self.missed - along * away
+        share = beyond_chance((across**2).sum(axis=0), self.variance.sum(axis=0) - chance)
+        return beyond_chance(along**2, self.few**2 * chance) * along * away + share * across
 
 
 @dataclass(frozen=True, eq=False)
