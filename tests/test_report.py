@@ -174,7 +174,7 @@ def test_bad_requests_are_refused(monkeypatch):
 
 
 def prepared(source, **settings):
-    defaults = {"output": None, "drawn": np.arange(source.n_rows), "max_display": 10, "n_dependences": 6, "n_rows": 5}
+    defaults = {"drawn": np.arange(source.n_rows), "max_display": 10, "n_rows": 5}
     return content(source, **(defaults | settings))
 
 

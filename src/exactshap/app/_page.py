@@ -12,6 +12,7 @@ import numpy as np
 from shiny import reactive, render, req, ui
 from threadpoolctl import ThreadpoolController
 
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.app._answer import answer_html
 from exactshap.app._session import WhatIf
@@ -295,8 +296,6 @@ def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] 
 
 
 def _shown(what_if: WhatIf, numbers: np.ndarray) -> Any:
-    from exactshap._runtime.optional import require
-
     pandas = require("pandas", "frames", purpose="The table of rows")
     numbers = numbers[:_ROWS_SHOWN]
     rows = what_if.data.take(numbers)

@@ -14,7 +14,9 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
+from exactshap import __version__
 from exactshap._runtime.process_settings import without_collection
+from exactshap.errors import ExactshapError, printable
 
 __all__ = ["COMMANDS", "main"]
 
@@ -93,8 +95,6 @@ def _app(arguments: list[str]) -> Any:
 def _general_options(typer: ModuleType) -> Callable[..., None]:
     def show_version(wanted: bool) -> None:
         if wanted:
-            from exactshap import __version__
-
             print(f"exactshap {__version__}")
             raise typer.Exit
 
@@ -120,14 +120,10 @@ def _print_traceback(*error: Any) -> None:
 
 def _print_error(text: str) -> None:
     """Print an error to standard error, with untrusted names from files escaped."""
-    from exactshap.errors import printable
-
     print(printable(text), file=sys.stderr)
 
 
 def _described(error: Exception) -> tuple[str, int]:
-    from exactshap.errors import ExactshapError
-
     if isinstance(error, ExactshapError) or type(error).__name__ == "NotFittedError":
         return _as_options(str(error)), 2
     if isinstance(error, OSError):

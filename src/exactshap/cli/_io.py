@@ -13,6 +13,8 @@ from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_i
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, printable
+from exactshap.frames import as_table
+from exactshap.results.data import write_parquet
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
@@ -110,8 +112,6 @@ def _suffix(path: Path) -> str:
 
 def take_columns(table: TableLike, drop: tuple[str, ...], *, what: str) -> Any:
     """Return a table without some columns."""
-    from exactshap.frames import as_table
-
     wide = as_table(table, what=what)
     names = wide.names or ()
     for name in drop:
@@ -136,8 +136,6 @@ def write_table(frame: TableLike, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    from exactshap.results.data import write_parquet
-
     suffix = _suffix(path)
     if suffix not in _TABLES:
         raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")

@@ -16,10 +16,10 @@ from exactshap.cli._io import load_model, read_table, take_columns
 from exactshap.errors import InputError
 from exactshap.frames import Table, as_table, underscored
 from exactshap.results.data import filtered_rows
+from exactshap.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from exactshap.explainer import Explainer
-    from exactshap.results.explanation import Explanation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from exactshap._runtime.files import open_regular
+from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
 from exactshap.cli import _options as options
 from exactshap.cli._io import check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
 from exactshap.errors import InputError
+from exactshap.frames import as_table
 from exactshap.results.data import counted, frame_of, observe, readable, without_noise
-
-if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
+from exactshap.results.explanation import Explanation
 
 _SHOWN = 10  # features of a table
 _OF_FOLDERS = {"batch_rows": None, "resume": True, "on_bad_rows": "raise", "top_k": None, "dtype": "float64"}
@@ -39,8 +39,6 @@ def demo(
 
 def _demo_explained(background_rows: int) -> Explanation:
     """Fit a pipeline with an SVR on the diabetes data and explain all 442 rows."""
-    from exactshap._runtime.process_settings import without_collection
-
     with without_collection:
         from sklearn.datasets import load_diabetes
         from sklearn.pipeline import make_pipeline
@@ -149,7 +147,6 @@ def report(
     ] = False,
 ) -> None:
     """Write one HTML file about a model on some rows: static, or interactive; either works offline."""
-    from exactshap.results.explanation import Explanation
     from exactshap.results.report import check_report_path
 
     check_report_path(out)
@@ -193,8 +190,6 @@ def check(
 
     Exit code 1 if the check fails.
     """
-    from exactshap.frames import as_table
-
     quiet = replace(task, settings=task.settings | {"progress": False})  # the whole check has one line of progress
     with progress_text(None, lambda _, seconds: f"checking {task.model.name} for {duration(seconds)}"):
         explainer, X = quiet.explainer()
@@ -223,8 +218,6 @@ def reasons(
     seed: options.Seed = 0,
 ) -> None:
     """Name the strongest adverse reasons of each row, with the hash that repeats them."""
-    from exactshap.results.explanation import Explanation
-
     check_target(out, (".csv", ".parquet"))
     check_target(letter, (".html", ".htm", ".pdf"))
     wrong, example = "The code of {} in {} is not text", 'income = "R01: income"'

@@ -18,6 +18,7 @@ from exactshap.cli._work import command_line
 from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import counted
+from exactshap.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
@@ -188,8 +189,6 @@ def compare(
 
 
 def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:
-    from exactshap.results.explanation import Explanation
-
     if (second is None) == (by is None):
         got = "Got neither" if by is None else "Got both"
         raise InputError("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz")

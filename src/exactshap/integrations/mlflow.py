@@ -16,10 +16,10 @@ import numpy as np
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError
+from exactshap.results.data import write_parquet
+from exactshap.results.explanation import Explanation
 
 if TYPE_CHECKING:
-    from exactshap.results.explanation import Explanation
-
     ExplanationEvaluator: type
 
 __all__ = ["ExplanationEvaluator", "log_explanation"]
@@ -131,7 +131,6 @@ def _files(explanation: Explanation, folder: Path, report: bool, settings: Mappi
     paths = [folder / "explanation.npz"]
     explanation.save(paths[0])
     if explanation.order == 1:
-        from exactshap.results.data import write_parquet
         from exactshap.scale import output_columns
 
         paths.append(folder / "values.parquet")

@@ -7,6 +7,7 @@ import pickle
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from exactshap import __version__
 from exactshap._runtime.types import TableLike
 from exactshap.explainer import Explainer
 from exactshap.results.data import fingerprint
@@ -14,8 +15,6 @@ from exactshap.results.data import fingerprint
 
 def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
     """Return what the values depend on, by name; "model" is None for objects that cannot be pickled."""
-    from exactshap import __version__
-
     reader = explainer.reader
     background = reader.traits.background
     return {

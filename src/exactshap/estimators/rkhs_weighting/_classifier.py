@@ -6,15 +6,15 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from exactshap._runtime.checks import check_parameters, sample_weights
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.errors import InputError
-from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, kept_terms, pieces_of, sum_of_terms
+from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, kept_terms, pieces_of
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, WeightingSettings
 
 LOSSES = ("logistic", "hinge")
@@ -25,7 +25,7 @@ def _gives_probabilities(model: Model) -> bool:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RKHSWeightingClassifier(WeightingSettings, ClassifierMixin, BaseEstimator):
+class RKHSWeightingClassifier(ClassifierMixin, WeightingSettings):
     r"""Classify by the sign of a weighting of base predictors.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr], \qquad
@@ -142,9 +142,7 @@ class RKHSWeightingClassifier(WeightingSettings, ClassifierMixin, BaseEstimator)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return f(x) (n_rows,): log-odds (logistic loss) or a margin (hinge)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return sum_of_terms(self, X)
+        return self._function(X)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: TableLike) -> np.ndarray:
@@ -156,8 +154,8 @@ class RKHSWeightingClassifier(WeightingSettings, ClassifierMixin, BaseEstimator)
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the class of each row, (n_rows,)."""
-        check_is_fitted(self)
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        score = self.decision_function(X)
+        return self.classes_[(score > 0).astype(int)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from exactshap._runtime.types import Model
 from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Instantiation, checked
 
 
@@ -355,10 +354,3 @@ def kept_terms(pieces: Iterable[tuple[Group, np.ndarray]]) -> tuple[list[Weighti
             kept.append(a[used])
             squared += float(a[used] @ group.base.kernel(parameters, parameters, len(group.subset)) @ a[used])
     return terms, np.concatenate(kept), math.sqrt(max(squared, 0.0))
-
-
-def sum_of_terms(model: Model, X: np.ndarray) -> np.ndarray:
-    total = np.full(len(X), model.intercept_)
-    for term in model.terms_:
-        total += term(X[:, list(term.subset)])
-    return total

@@ -32,7 +32,6 @@ from exactshap.estimators.rkhs_weighting._problem import (
     WeightingProblem,
     kept_terms,
     pieces_of,
-    sum_of_terms,
 )
 from exactshap.estimators.rkhs_weighting._pruning import prune, targets_of
 from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, subset_distribution
@@ -53,8 +52,8 @@ def _adds_up(model: Model) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class WeightingSettings:
-    """Hold the parameters that all weightings share; the estimators document them."""
+class WeightingSettings(BaseEstimator):  # type: ignore[misc]
+    """Hold the parameters that all weightings share, and evaluate their sums; the estimators document them."""
 
     base: str | Instantiation = "relu"
     _: KW_ONLY
@@ -68,9 +67,18 @@ class WeightingSettings:
     max_theta: float = 0.5
     random_state: RandomState = None
 
+    def _function(self, X: TableLike) -> np.ndarray:
+        """Return f(x) of a fitted weighting, (n_rows,)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        total = np.full(len(X), self.intercept_)
+        for term in self.terms_:
+            total += term(X[:, list(term.subset)])
+        return total
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class RKHSWeightingRegressor(WeightingSettings, RegressorMixin, BaseEstimator):
+class RKHSWeightingRegressor(RegressorMixin, WeightingSettings):
     r"""Fit base predictors weighted by a function of an RKHS.
 
     .. math:: f(x) = b + \sum_t a_t\, p(I_t)\, E_{w \sim p_k}\bigl[K(w_t, w)\, \phi(w, x_{I_t})\bigr]
@@ -240,9 +248,7 @@ class RKHSWeightingRegressor(WeightingSettings, RegressorMixin, BaseEstimator):
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return f(x), of shape (n_rows,)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return sum_of_terms(self, X)
+        return self._function(X)
 
     def monte_carlo_error(self, X: TableLike) -> np.ndarray:
         r"""Return the standard error (n_rows,) of predictions; 0 for closed forms.

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from exactshap._runtime.checks import is_number, sample_weights
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
+from exactshap.games import all_masks
 from exactshap.kernels import Component, Kernel, from_pairwise
+from exactshap.semivalues import find
 from exactshap.solvers.rkhs import (
     check_eta,
     choose_eta,
@@ -207,9 +209,6 @@ def _observational(
 
 
 def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -> np.ndarray:
-    from exactshap.games import all_masks
-    from exactshap.semivalues import find
-
     n, d = shape
     coefficients = coalition_weights(d, columns, find("shapley"))
     total = np.zeros((len(columns), n, n))

@@ -12,7 +12,9 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from exactshap.frames import as_table
 from exactshap.results.comparison._comparison import Comparison, compare
+from exactshap.results.comparison._picture import draw_cohorts
 from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, player_columns
 
 MAX_COHORTS = 30
@@ -118,8 +120,6 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         -------
         ax : matplotlib Axes
         """
-        from exactshap.results.comparison._picture import draw_cohorts
-
         return draw_cohorts(self, ax, output=output, max_display=max_display)
 
     def _head(self) -> tuple[str, dict[str, str]]:
@@ -160,8 +160,6 @@ def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
 
 
 def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[str, np.ndarray]:
-    from exactshap.frames import as_table
-
     if explanation.data is None:
         do = "Pass one label for each row"
         raise InputError("Rows are grouped by a column of the data", "This explanation has data=None", do)

@@ -14,6 +14,8 @@ from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, InputTypeError
 from exactshap.results.comparison._drift import data_drift
+from exactshap.results.comparison._picture import draw_comparison
+from exactshap.results.comparison._report import CHANGED, statuses, thresholds_of, write_comparison
 from exactshap.results.data import (
     ExplanationData,
     bootstrap_deviations,
@@ -152,8 +154,6 @@ class Comparison(PrintedTable):
         ax : matplotlib Axes
             Of the differences.
         """
-        from exactshap.results.comparison._picture import draw_comparison
-
         return draw_comparison(self, ax, output=output, max_display=max_display)
 
     def changed(self, threshold: float | Mapping[str, float] | None = None) -> tuple[str, ...]:
@@ -169,8 +169,6 @@ class Comparison(PrintedTable):
         names : tuple of str
             For an alarm: ``if comparison.changed(0.1): ...``. Of several outputs, those with a change in one of them.
         """
-        from exactshap.results.comparison._report import CHANGED, statuses, thresholds_of
-
         found = statuses(self, thresholds_of(self, threshold)).reshape(len(self.feature_names), -1) == CHANGED
         return tuple(name for name, any_output in zip(self.feature_names, found.any(axis=1), strict=True) if any_output)
 
@@ -211,8 +209,6 @@ class Comparison(PrintedTable):
         --------
         >>> may.compare(june, labels=("may", "june")).report("june.html", threshold=0.1)  # doctest: +SKIP
         """
-        from exactshap.results.comparison._report import write_comparison
-
         settings: dict[str, Any] = {"threshold": threshold, "title": title, "command": command}
         return write_comparison(self, path, max_display=max_display, **settings)
 

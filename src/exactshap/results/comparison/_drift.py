@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ExactshapError, InputError, InputTypeError
-from exactshap.frames import Table
+from exactshap.frames import Table, as_table
 from exactshap.results.data import ExplanationData, as_days, cell_text, player_columns
 from exactshap.results.decomposition import PairwiseDecomposition
 
@@ -49,8 +49,6 @@ def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[s
 
     They are the columns of each player, which columns are categories, and the players with gaps.
     """
-    from exactshap.frames import as_table
-
     tables = as_table(first.data), as_table(second.data)
     columns: list[np.ndarray] = []
     groups: dict[str, list[int]] = {}

@@ -12,10 +12,9 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError
-from exactshap.frames import is_missing
+from exactshap.frames import Table, as_table, is_missing
 
 if TYPE_CHECKING:
-    from exactshap.frames import Table
     from exactshap.results.data._explanation_data import ExplanationData
 
 
@@ -45,8 +44,6 @@ def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells
     """Return the cells of all or some rows, or None for an explanation without data."""
     if explanation.data is None:
         return None
-    from exactshap.frames import as_table
-
     table = as_table(explanation.data, allow_empty=True)
     players = player_columns(explanation, table)
     if rows is not None:
@@ -184,8 +181,6 @@ def fingerprint(data: TableLike) -> str:
     >>> fingerprint(np.eye(2)) == fingerprint([[1, 0], [0, 1]])
     True
     """
-    from exactshap.frames import as_table
-
     table = as_table(data, allow_empty=True)
     digest = hashlib.sha256(f"{table.n_rows} x {table.n_columns}".encode())
     for j in range(table.n_columns):
@@ -203,8 +198,6 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
     >>> list(row_bytes([[1.0]])) == list(row_bytes([[1]]))
     True
     """
-    from exactshap.frames import as_table
-
     table = as_table(data, allow_empty=True)
     names = table.names or tuple(str(j) for j in range(table.n_columns))
     start = "\x1f".join(names).encode(errors="surrogatepass")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError
+from exactshap.frames import as_table
 from exactshap.results.data._explanation_data import ExplanationData
 from exactshap.results.data._validation import OPTIONAL
 
@@ -95,8 +96,6 @@ def _all_or_none(parts: list[Any], name: str) -> np.ndarray | None:
 def _data(parts: list[Any]) -> Any:
     if any(part.data is None for part in parts):
         return None
-    from exactshap.frames import as_table
-
     tables = [as_table(part.data, allow_empty=True) for part in parts]
     if len({(table.names, type(table.native)) for table in tables}) > 1:
         do = "Explain tables of one kind"

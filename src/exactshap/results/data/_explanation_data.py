@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
 from exactshap.errors import InputError
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, largest_of_rows, within
-
-if TYPE_CHECKING:
-    from exactshap.results.data._named_values import NamedValues
+from exactshap.results.data._named_values import NamedValues
 
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance", *validation.OPTIONAL)
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
@@ -107,8 +105,6 @@ class ExplanationData:
         return self._named(self.values[:, chosen], tuple(self.feature_names[j] for j in chosen))
 
     def _named(self, values: np.ndarray, names: tuple[str, ...]) -> NamedValues:
-        from exactshap.results.data._named_values import NamedValues
-
         largest = float(self.tolerance.max(initial=0.0))
         return NamedValues(values, names, self.output_names, tolerance=largest)
 

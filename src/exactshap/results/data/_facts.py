@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from exactshap import __version__
 from exactshap._runtime.progress import fewer_coalitions
 from exactshap.results.data._certificate import without_noise
 
@@ -177,8 +178,6 @@ def cited_by_decomposition(statistic: str, game: str) -> list[str]:
 
 def bibtex(keys: list[str]) -> str:
     """Return the entries of ``citations.bib`` with these keys, in that order."""
-    from exactshap import __version__
-
     text = resources.files("exactshap.results.data").joinpath("citations.bib").read_text(encoding="utf-8")
     entries = {re.match(r"@\w+{([^,]+),", entry)[1]: entry for entry in text.strip().split("\n\n")}  # type: ignore[index]
     return "\n\n".join(entries[key] for key in keys).replace("VERSION", __version__) + "\n"

@@ -20,15 +20,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.frames import Table
 from exactshap.results.data._cells import as_days, cell_text
-
-if TYPE_CHECKING:
-    from exactshap.frames import Table
 
 _COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _EXAMPLE = 'Write conditions such as: age > 40 and city = Bonn; a name or text with "and" or a sign in it stands in quotes'

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
+from exactshap.frames import as_table
 
 # Arrays that not every explanation has
 OPTIONAL = (
@@ -40,7 +41,8 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     result["tolerance"] = _per_row("tolerance", given["tolerance"], n_rows)
     bound = _array("error_bound", given["error_bound"])
     result["error_bound"] = _per_row("error_bound", bound, n_rows) if bound.ndim else float(bound)
-    result |= _mask_facts(given)
+    result["mask_rows"] = tuple(map(int, given["mask_rows"]))
+    result |= {name: float(given[name]) for name in ("mask_difference", "mask_tolerance") if given[name] is not None}
     result["groups"] = _groups(given["groups"], result["feature_names"])
     set_values = result.get("set_values")
     if set_values is not None and not np.array_equal(set_values[:, :n_players], values, equal_nan=True):
@@ -63,27 +65,18 @@ def _check_facts(given: Mapping[str, Any]) -> None:
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
             raise InputTypeError(f"`{name}` must be an int >= 0", f"Got {value!r}")
-    seconds, digest = given["seconds"], given["background_hash"]
-    timed = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool) and 0 <= float(seconds) < 2**63
-    if not timed and seconds is not None:
-        raise InputTypeError("`seconds` must be a number >= 0 or None", f"Got {seconds!r}")
+    for name, limit in (("seconds", 2.0**63), ("mask_difference", np.inf), ("mask_tolerance", np.inf)):
+        value = given[name]
+        is_real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value is not None and not (is_real and 0 <= float(value) <= limit):
+            raise InputTypeError(f"`{name}` must be a number >= 0 or None", f"Got {value!r}")
+    digest, rows = given["background_hash"], given["mask_rows"]
     if given["error_bound"] is None:
         raise InputTypeError("`error_bound` must be a number or an array", "Got None", "Pass 0.0 where there is none")
     if digest is not None and not isinstance(digest, str):
         raise InputTypeError("`background_hash` must be a str or None", f"Got {digest!r}")
-
-
-def _mask_facts(given: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("mask_difference", "mask_tolerance"):
-        value = given[name]
-        if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value) >= 0):
-            raise InputTypeError(f"`{name}` must be a number >= 0 or None", f"Got {value!r}")
-        found[name] = None if value is None else float(value)
-    rows = given["mask_rows"]
     if not isinstance(rows, (tuple, list)) or not all(_is_count(row) for row in rows):
         raise InputTypeError("`mask_rows` must be numbers of rows", f"Got {rows!r:.60}")
-    return found | {"mask_rows": tuple(int(row) for row in rows)}
 
 
 def _is_count(value: object) -> bool:
@@ -261,6 +254,4 @@ def place_of(item: Any, names: Sequence[str], noun: str, do: str = "Pass a name 
 
 
 def take_rows(data: TableLike, rows: np.ndarray) -> Any:
-    from exactshap.frames import as_table
-
     return as_table(data, allow_empty=True).take(rows).native

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
+from exactshap import __version__
 from exactshap._runtime.files import atomic_write, check_suffix, open_regular
 from exactshap._runtime.optional import FRAME_LIBRARIES, first_installed, require
 from exactshap._runtime.types import TableLike
@@ -61,8 +62,6 @@ def save(explanation: ExplanationData, path: str | Path) -> None:
 
 
 def _parts(explanation: ExplanationData) -> tuple[dict[str, np.ndarray], dict[str, bytes]]:
-    from exactshap import __version__
-
     arrays: dict[str, np.ndarray] = {}
     metadata: dict[str, Any] = {"format": FORMAT, "version": VERSION, "exactshap": __version__, "data": None}
     for name in (field.name for field in fields(explanation) if field.name not in _NOT_SAVED):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from exactshap.results.data import Cells, ExplanationData, Observed, as_days, ax
 from exactshap.results.plots import Shown, cell_words
 from exactshap.results.report._svg import number
 
+_DEPENDENCES = 6  # features of an output that are drawn against their cells
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
 
 
@@ -52,18 +54,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Errors:
-    """Hold summaries of the errors, and the rows with the largest: (row, observed, predicted, error)."""
-
-    sentence: str
-    predicted: str
-    mean: float
-    largest: tuple[tuple[str, float, float, float], ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Content:
-    output: str | None
     names: tuple[str, ...]
     n_left_out: int
     strength: np.ndarray
@@ -76,16 +67,14 @@ class Content:
     dependences: tuple[Dependence, ...]
     rows: tuple[Row, ...]
     pairs: Pairs | None
-    errors: Errors | None
+    errors: dict[str, Any] | None  # summaries, and the rows with the largest: (row, observed, predicted, error)
 
 
 def content(
     explanation: ExplanationData,
     *,
-    output: str | None,
     drawn: np.ndarray,
     max_display: int,
-    n_dependences: int,
     n_rows: int,
     observed: Observed | None = None,
     response: tuple[str, np.ndarray] | None = None,
@@ -95,14 +84,13 @@ def content(
     ``response`` has a name and one number per row: the predictions in a readable unit.
     """
     explanation = readable(explanation)
-    strength = np.abs(explanation.values).mean(axis=0) if explanation.n_rows else np.zeros(explanation.n_players)
+    strength = np.abs(explanation.values).mean(axis=0)
     order = np.argsort(-strength, kind="stable")[:max_display]
     shown = cells(explanation, drawn)
     values = explanation.values[drawn]
     numbers = None if shown is None else np.where(shown.numeric, shown.numbers, np.nan)[:, order]
-    rows = explanation.values[:, order] if explanation.n_rows else np.zeros((1, len(order)))
+    rows = explanation.values[:, order]
     return Content(
-        output=output,
         names=tuple(explanation.feature_names[j] for j in order),
         n_left_out=explanation.n_players - len(order),
         strength=strength[order],
@@ -112,7 +100,7 @@ def content(
         highest=rows.max(axis=0),
         values=values[:, order],
         numbers=numbers,
-        dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:n_dependences]) if shown else (),
+        dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:_DEPENDENCES]) if shown else (),
         rows=tuple(
             _row(explanation, i, caption, max_display, response) for i, caption in _chosen(explanation, n_rows, observed)
         ),
@@ -149,22 +137,18 @@ def _chosen(explanation: ExplanationData, n_rows: int, observed: Observed | None
     return [(worst, caption), *spread.items()]
 
 
-def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) -> Errors | None:
+def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) -> dict[str, Any] | None:
     size = np.abs(observed.error)
     if np.isnan(size).all():
         return None
-    order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:shown]
     predicted = explanation.prediction if observed.response is None else observed.response
-    return Errors(
-        sentence=observed.sentence,
-        predicted=observed.response_name,
-        mean=float(np.nanmean(size)),
-        largest=tuple(
-            (row_name(explanation, int(i)), float(observed.target[i]), float(predicted[i]), float(observed.error[i]))
-            for i in order
-            if not np.isnan(size[i])
-        ),
-    )
+    largest = [int(i) for i in np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")[:shown] if not np.isnan(size[i])]
+    return {
+        "sentence": observed.sentence,
+        "predicted": observed.response_name,
+        "mean": float(np.nanmean(size)),
+        "largest": [(row_name(explanation, i), observed.target[i], predicted[i], observed.error[i]) for i in largest],
+    }
 
 
 def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
@@ -206,7 +190,7 @@ def _labelled(row: ExplanationData, j: int, shown: Cells | None) -> str:
 
 
 def _pairs(explanation: ExplanationData, shown: int = 10) -> Pairs | None:
-    if explanation.set_values is None or explanation.sets is None or explanation.n_rows == 0:
+    if explanation.set_values is None or explanation.sets is None:
         return None
     means = np.abs(explanation.set_values).mean(axis=0)
     matrix = np.diag(means[: explanation.n_players])

@@ -74,23 +74,21 @@ def render(
     observed = None if target is None else observe(explanation, target)
     single = observed if explanation.output_names is None else None
     name, responses = response(explanation) or ("", None)
-    contents = [
-        content(
+    views = []
+    for k, (output, view) in enumerate(shown):
+        item = content(
             view,
-            output=output,
             drawn=drawn,
             max_display=max_display,
-            n_dependences=6,
             n_rows=n_rows,
             observed=single if single or observed is None else observed.output(k),
             response=None if responses is None else (name, responses if responses.ndim == 1 else responses[:, k]),
         )
-        for k, (output, view) in enumerate(shown)
-    ]
+        views.append({"output": output, "content": item, **_drawn(view, item, explanation.index)})
     page = template("page.html.jinja").render(
         **page_words(explanation, seed=seed, **words),
         additive=explanation.additive,
-        views=[_drawn(view, item, explanation) for (_, view), item in zip(shown, contents, strict=True)],
+        views=views,
         outputs_left_out=[name for name, _ in outputs[_MAX_OUTPUTS:]],
         n_drawn=len(drawn),
         seed=seed,
@@ -116,12 +114,11 @@ def _outputs(explanation: ExplanationData) -> list[tuple[str | None, Explanation
     return [(name, explanation.output(k)) for k, name in enumerate(explanation.output_names)]
 
 
-def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -> dict[str, Any]:
-    """Return one output's content with its pictures, in which all text is escaped."""
+def _drawn(view: ExplanationData, item: Content, index: str) -> dict[str, Any]:
+    """Return one output's pictures, in which all text is escaped."""
     safe = require("markupsafe", "report", purpose="A report").Markup
     value = f"value ({view.unit})"
     return {
-        "content": item,
         "beeswarm": safe(figures.beeswarm(item.values, item.numbers, item.names, label=value)),
         "bars": safe(figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})")),
         "dependences": [
@@ -131,7 +128,5 @@ def _drawn(view: ExplanationData, item: Content, explanation: ExplanationData) -
         "rows": [(row, safe(figures.row_bars(row, label=view.unit if row.additive else value))) for row in item.rows],
         "matrix": ""
         if item.pairs is None
-        else safe(
-            figures.matrix(item.pairs.matrix, item.pairs.names, label=f"{explanation.index}, mean magnitude ({view.unit})")
-        ),
+        else safe(figures.matrix(item.pairs.matrix, item.pairs.names, label=f"{index}, mean magnitude ({view.unit})")),
     }
