@@ -32,6 +32,14 @@ def test_differences_are_those_of_the_means_and_add_up_to_the_change_of_the_pred
     assert found.drift is None
 
 
+def test_the_largest_differences_come_first_whatever_their_sign():
+    found = linear(np.zeros((4, 3))).compare(linear(np.tile([1.0, 5.0, -2.0], (4, 1))), drift=False)
+    order = [f"x{j}" for j in np.argsort(-np.abs(found.difference))]
+    assert found.difference[int(order[0][1:])] < 0 < found.difference.max()
+    assert [row[0] for row in found.rows()[1]] == order
+    assert [row[0] for row in found.rows(1)[1]] == order[:1]
+
+
 def test_several_outputs_are_compared_one_by_one():
     first, second = two(n_outputs=2)
     found = first.compare(second, drift=False)

@@ -232,6 +232,16 @@ def test_the_letter_is_one_page_with_every_word_escaped(tmp_path):
         reasons.letter(tmp_path / "letter.docx")
 
 
+def test_a_letter_shows_cells_whole(tmp_path):
+    words = " ".join(f"word{n}" for n in range(12))
+    data = pandas.DataFrame({"trade": [words, "x"], "since": ["2020-02-01 00:00:00", ""], "debt": [1e6, np.nan]})
+    explanation = linear(np.array([[1.0, -1.0, 1.0]] * 2), names=list(data), data=data)
+    page = explanation.reasons(3, adverse="positive").letter(tmp_path / "letter.html").read_text()
+    assert f"trade = {words}." in page
+    assert "since = 2020-02-01." in page
+    assert "debt = 1,000,000." in page
+
+
 def test_the_letter_in_print(tmp_path):
     pytest.importorskip("weasyprint")
     explainer, rows = machine()

@@ -33,9 +33,9 @@ def awkward(n_rows, seed=0):
 def test_sums_are_exact():
     values = awkward(999)
     expected = [sum(map(Fraction, column), Fraction(0)) for column in values.T]
-    assert [Fraction(unit, 2**1074) for unit in ExactSums.of(values).units] == expected
-    assert list(ExactSums.of(values[:, 1:2]).means(1)) == [math.fsum(values[:, 1])]
-    assert ExactSums.of(values[:0]) == ExactSums.zeros(3)
+    assert [Fraction(unit, 2**1074) for unit in ExactSums.of(values)[0].units] == expected
+    assert list(ExactSums.of(values[:, 1:2])[0].means(1)) == [math.fsum(values[:, 1])]
+    assert ExactSums.of(values[:0])[0] == ExactSums((0, 0, 0))
     with pytest.raises(InputError, match="must be finite to be summed"):
         ExactSums.of(np.array([[np.nan]]))
 

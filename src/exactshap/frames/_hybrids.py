@@ -29,25 +29,15 @@ def hybrid_cells(here: Table, other: Table, rows: np.ndarray, references: np.nda
     mine, theirs = (here.native, other.native) if both_arrays else (_numbers(here), _numbers(other))
     if mine is None or theirs is None:
         return hybrid_frame(here, other, rows, references, columns) if here.stacks_with(other) else None
-    return _of_numbers(here, mixed_cells(mine, _rows(mine, rows), _rows(theirs, references), columns), rows)
-
-
-def mixed_cells(kind: np.ndarray, here: np.ndarray, other: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the cells of ``here`` where ``columns`` is True, else of ``other``, in the precision of ``kind``.
-
-    They are stacked with rows of that kind and only compared with each other, so rounding does no harm.
-
-    >>> rows = np.array([[1.0, 2.0]])
-    >>> mixed_cells(rows, rows[0], np.array([[3.0, 4.0]]), np.array([[True, False]]))
-    array([[1., 4.]])
-    """
     try:
-        values = np.where(columns, here, other)
+        values = np.where(columns, _rows(mine, rows), _rows(theirs, references))
     except TypeError as error:  # dates next to numbers
-        got = f"Got dtypes {here.dtype} and {other.dtype}"
+        got = f"Got dtypes {mine.dtype} and {theirs.dtype}"
         raise InputTypeError("Cells of `X` and of `background` do not mix", got, "Pass cells of one kind") from error
-    are_floats = values.dtype.kind == kind.dtype.kind == "f"
-    return values.astype(kind.dtype, copy=False) if are_floats else values
+    # They are stacked with rows of this kind and only compared with each other, so rounding does no harm
+    if values.dtype.kind == mine.dtype.kind == "f":
+        values = values.astype(mine.dtype, copy=False)
+    return _of_numbers(here, values, rows)
 
 
 def _rows(numbers: np.ndarray, chosen: np.ndarray) -> np.ndarray:

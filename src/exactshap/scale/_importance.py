@@ -73,7 +73,7 @@ class GlobalImportance:
         names = wide.names or ()
         residuals = [j for j, name in enumerate(names) if name == "residual" or name.startswith("residual_")]
         left = np.abs(wide.select(residuals).numeric())[explained] if residuals else np.zeros((0, 0))
-        sums, magnitudes = ExactSums.with_magnitudes(numbers[explained])
+        sums, magnitudes = ExactSums.of(numbers[explained])
         return cls(
             feature_names=features,
             n_rows=int(explained.sum()),
@@ -163,7 +163,7 @@ _ROWS_AT_ONCE = 2**25
 class ExactSums:
     """Hold the sum of each column as a multiple of 2^-1074, exact in Python's unbounded integers.
 
-    >>> one = ExactSums.of(np.array([[1e16], [1.0], [-1e16]]))
+    >>> one, _ = ExactSums.of(np.array([[1e16], [1.0], [-1e16]]))
     >>> one.means(1)
     array([1.])
     """
@@ -171,26 +171,17 @@ class ExactSums:
     units: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: np.ndarray) -> ExactSums:
-        """Return the sums of the columns of an array (n_rows, n_columns)."""
-        return cls.with_magnitudes(values)[0]
-
-    @classmethod
-    def with_magnitudes(cls, values: np.ndarray) -> tuple[ExactSums, ExactSums]:
+    def of(cls, values: np.ndarray) -> tuple[ExactSums, ExactSums]:
         """Return the column sums of an array (n_rows, n_columns), and those of its absolute values."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
             raise InputError("Values must be finite to be summed", do="Leave such rows out")
-        sums = magnitudes = cls.zeros(values.shape[1])
+        sums = magnitudes = cls((0,) * values.shape[1])
         for start in range(0, len(values), _ROWS_AT_ONCE):
             parts = [_units(column) for column in values[start : start + _ROWS_AT_ONCE].T]
             sums += cls(tuple(above - below for above, below in parts))
             magnitudes += cls(tuple(above + below for above, below in parts))
         return sums, magnitudes
-
-    @classmethod
-    def zeros(cls, n_columns: int) -> ExactSums:
-        return cls((0,) * n_columns)
 
     def __add__(self, other: ExactSums) -> ExactSums:
         return ExactSums(tuple(a + b for a, b in zip(self.units, other.units, strict=True)))

@@ -74,7 +74,7 @@ def _thin_ticks(ax: Axes) -> None:
     """Set as many numbers below the axis as there is room for next to the names."""
     names = max((len(line) for label in ax.get_yticklabels() for line in label.get_text().split("\n")), default=0)
     # The layout takes the margins of the default position for the names
-    width = 72.0 * ax.figure.get_figwidth() * min(1.25 * ax.get_position().width, 1.0) - _LETTER * names
+    width = 72.0 * ax.figure.bbox.width / ax.figure.dpi * min(1.25 * ax.get_position().width, 1.0) - _LETTER * names
     numbers = max(len(f"{end:.0f}") for end in ax.get_xlim())
     if hasattr(locator := ax.xaxis.get_major_locator(), "default_params"):  # not of a logarithmic axis
         locator.set_params(nbins=min(max(int(width / (_LETTER * (numbers + 1))), 2), 9))
