@@ -1,5 +1,7 @@
 """What a notebook shows of each object: the facts, with names from outside escaped."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -66,3 +68,23 @@ def test_a_failed_certificate_says_so_and_where():
     failed = linear(np.ones((3, 2)), residual=np.array([0.0, 1.0, 0.0])).certificate()
     assert "FAILED" in failed._repr_html_()
     assert "worst row</th><td style='text-align:left'>1<" in failed._repr_html_()
+
+
+def test_shares_show_their_errors_or_intervals_and_the_certificate():
+    shares = Decomposition(
+        statistic="R2",
+        values=[0.5, -0.25],
+        total=0.25,
+        feature_names=("age", "bmi"),
+        std_error=[0.1, 0.2],
+        residual=1e-17,
+        tolerance=1e-15,
+    )
+    assert "residual 1.0e-17 (tolerance 1.0e-15)" in repr(shares)
+    headings, rows = shares.rows("column")
+    assert headings == ["column", "contribution", "of total", "std error"]
+    assert rows == [["age", "0.5", "200.0 %", "0.1"], ["bmi", "-0.25", "-100.0 %", "0.2"]]
+    ends = {"intervals": [[0.4, 0.6], [-0.5, 0.1]], "details": {"level": 0.9}}
+    headings, rows = dataclasses.replace(shares, **ends).rows(most=1)
+    assert headings == ["feature", "contribution", "of total", "90 % interval"]
+    assert rows == [["age", "0.5", "200.0 %", "0.4 to 0.6"]]
