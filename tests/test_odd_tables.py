@@ -130,6 +130,15 @@ def test_numbers_in_every_layout_is_read_by_its_numbers(library, layout):
             assert any("np.ascontiguousarray(X)" in str(warning.message) for warning in caught)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_hybrids_of_frames_take_each_column_from_rows_of_its_own(library):
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    here, other = (as_table(make({"a": a, "b": b, "c": a})) for a, b in (([1, 2], ["u", "v"]), ([3.5, 4.5], ["w", "x"])))
+    mixed = here.hybrid(other, np.array([True, False, False]), np.array([[0, 1, 0], [0, 0, 0]]))
+    assert [mixed.column(j).tolist() for j in range(3)] == [[1, 2], ["x", "w"], [3.5, 3.5]]
+    assert here.hybrid(other, np.array([False, True, True])).column(0).tolist() == [3.5, 4.5]
+
+
 BOOSTING = GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)
 INFINITE = r"infinity or a value too large for dtype..float32.. .first at row 1, column 'd'"
 UNREAD = [

@@ -101,6 +101,19 @@ def test_mixing_that_only_the_explained_rows_show_is_refused(n_rows):
         explain(model, row, background)
 
 
+def test_mixing_that_only_late_rows_of_the_background_show_is_refused():
+    """Gaps are filled by another column: the first 256 rows have none."""
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    rows[:, 1] = np.arange(400) % 3
+    filled = FunctionTransformer(lambda rows: np.c_[np.where(np.isnan(rows[:, 0]), 5.0 * rows[:, 1], rows[:, 0]), rows[:, 1]])
+    model, gaps = make_pipeline(filled, Ridge()).fit(rows, rows.sum(axis=1)), rows.copy()
+    assert explain(model, rows[:3], rows).exact
+    gaps[390:, 0] = np.nan
+    with pytest.raises(UnsupportedStructureError, match=r"Background row \d+ mixed with background row \d+ shows it"):
+        explain(model, rows[:3], gaps)
+    assert explain(model, rows[:3], gaps, groups={"both": [0, 1]}).exact
+
+
 OTHER_ROWS = {
     "centred": lambda rows: rows - rows.mean(axis=0),
     "ranks": lambda rows: np.argsort(np.argsort(rows, axis=0), axis=0),

@@ -219,6 +219,8 @@ class Table:
         if not self.is_frame:
             outside = other.native if cells is None else np.take_along_axis(np.asarray(other.native), cells, axis=0)
             return Table(np.where(mask[None, :], self.native, outside), None, self.n_rows, self.n_columns)
+        if self.dtypes and other.dtypes:
+            return self._pandas_hybrid(other, mask, cells)
         here = self.readable()
         rest = [(j, name) for j, name in enumerate(self.names or ()) if not mask[j]]
         of = {j: other if cells is None else other.select([j]).take(cells[:, j]) for j, _ in rest}
@@ -226,6 +228,20 @@ class Table:
         # Whole columns: their dtype, categories and gaps stay
         native = self.labelled(here.with_columns(*columns).to_native())
         return Table(native, self.names, self.n_rows, self.n_columns)
+
+    def _pandas_hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None) -> Table:
+        """Mix frames of pandas without a block of memory for each column, which steps of pipelines would go through one by one."""
+        here, there = self.native, other.native
+        if cells is None and self.has_one_dtype and self.dtypes == other.dtypes:
+            values = np.where(mask, here.to_numpy(), there.to_numpy())
+            native = type(here)(values, columns=here.columns, index=here.index, copy=False)
+            return self.of_same_columns(native, self.n_rows)
+        native = here.copy(deep=False)
+        for j in np.flatnonzero(~mask):
+            column = there.iloc[:, j].array
+            # Whole columns: their dtype, categories and gaps stay
+            native.isetitem(j, column if cells is None else column.take(cells[:, j]))
+        return self.of_same_columns(native, self.n_rows)
 
     def _sparse_hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None) -> Table:
         columns = np.broadcast_to(mask, (self.n_rows, self.n_columns))

@@ -35,8 +35,9 @@ _BY_NAME = {  # the token of the input column can be read off get_feature_names_
     "TargetEncoder",
     "AdditiveChi2Sampler",
 }
-# Background rows on which a step that is not known is tried.
+# Background rows on which a step that is not known is tried column by column, to see what each output is made of.
 TRIED_ROWS = 256
+MIXED_ROWS = 4096  # background rows that are mixed at a time, to see whether any of them shows more
 # Relative difference of a step's numbers on equal cells: rows of one batch may be rounded in another order.
 SAME = 1e-9
 # A name that no user's column has, with digits of a fixed number: x1 would also be found in x10.
@@ -254,17 +255,50 @@ def require_apart(
 ) -> None:
     """Check on the explained rows what a trial on the background showed.
 
-    Each row is mixed with one of the background, and up to TRIED_ROWS of the background with one of the rows. Every two players are
-    apart in one of about 2 log2(d) mixes, with either of them from the row: the outputs of players from the row must be the row's, the
-    others the background's.
+    Each row is mixed with one of the background, and up to TRIED_ROWS of the background with one of the rows.
     """
     cells = _cells(transform(X).native)
     _require_rows_apart("the pipeline", lambda some: _cells(transform(some).native), X, cells)
     pairs = np.arange(max(X.n_rows, min(background.n_rows, TRIED_ROWS)))
     numbers, places = pairs % background.n_rows, pairs % X.n_rows
-    other, own = background.take(numbers), X.take(places)
-    inside, outside = cells[places], _cells(transform(other).native)
-    player_of = np.zeros(X.n_columns, int)
+    pair = _mixed_pair(transform, X.take(places), cells[places], background.take(numbers), players, owners)
+    if pair is not None:
+        shown = f"Row {places[pair[0]]} mixed with background row {numbers[pair[0]]} shows it; the background rows alone do not"
+        raise _mixed(pair[1], shown)
+
+
+def require_background_apart(
+    transform: Callable[[Table], Table], background: Table, players: Sequence[Sequence[int]], owners: np.ndarray
+) -> None:
+    """Check on all rows of the background what a trial on the first ones showed; each is mixed with three others."""
+    n = background.n_rows
+    for start in range(0, n, MIXED_ROWS):
+        places = np.arange(start, min(start + MIXED_ROWS, n))
+        own = background.take(places)
+        cells = _cells(transform(own).native)
+        _require_rows_apart("the pipeline", lambda some: _cells(transform(some).native), own, cells)
+        for shift in sorted({1, n // 3, n // 2}):
+            numbers = (places + shift) % n
+            pair = _mixed_pair(transform, own, cells, background.take(numbers), players, owners)
+            if pair is not None:
+                first, second = places[pair[0]], numbers[pair[0]]
+                raise _mixed(pair[1], f"Background row {first} mixed with background row {second} shows it")
+
+
+def _mixed_pair(
+    transform: Callable[[Table], Table],
+    own: Table,
+    inside: np.ndarray,
+    other: Table,
+    players: Sequence[Sequence[int]],
+    owners: np.ndarray,
+) -> tuple[int, int] | None:
+    """Return the first pair of rows and the output that is not made from one player alone; ``inside`` are the cells of ``own``.
+
+    Every two players are apart in one of about 2 log2(d) mixes, with either of them from ``own``: the outputs of players from there must
+    be those of ``own``, the others those of ``other``.
+    """
+    outside, player_of = _cells(transform(other).native), np.zeros(own.n_columns, int)
     for number, columns in enumerate(players):
         player_of[list(columns)] = number
     # Two players differ in some bit of their numbers: the mixes by each bit set every two of them apart.
@@ -274,12 +308,17 @@ def require_apart(
             expected = np.where(mask[owners], inside, outside)
             wrong = ~same_cells(_cells(transform(own.hybrid(other, mask)).native), expected)
             if wrong.any():
-                pair, p = (int(place) for place in np.argwhere(wrong)[0])
-                raise UnsupportedStructureError(
-                    f"Output {p} of the steps before the model is not made from one column alone",
-                    f"Row {int(places[pair])} mixed with background row {int(numbers[pair])} shows it; the background rows alone do not",
-                    "Join the columns that are mixed into one player with groups=; or sample with Explainer(pipeline.predict, background)",
-                )
+                pair, output = np.argwhere(wrong)[0]
+                return int(pair), int(output)
+    return None
+
+
+def _mixed(output: int, shown: str) -> UnsupportedStructureError:
+    return UnsupportedStructureError(
+        f"Output {output} of the steps before the model is not made from one column alone",
+        shown,
+        "Join the columns that are mixed into one player with groups=; or sample with Explainer(pipeline.predict, background)",
+    )
 
 
 def same_cells(cells: np.ndarray, expected: np.ndarray) -> np.ndarray:

@@ -28,7 +28,15 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_basis, read_projection
-from exactshap.readers.wrappers._columns import TRIED_ROWS, ColumnOwners, require_apart, same_cells, takes_texts, unfrozen
+from exactshap.readers.wrappers._columns import (
+    TRIED_ROWS,
+    ColumnOwners,
+    require_apart,
+    require_background_apart,
+    same_cells,
+    takes_texts,
+    unfrozen,
+)
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
 from exactshap.semivalues import Semivalue
@@ -144,6 +152,8 @@ class PipelineReader(TransformedReader):
         players, player_names = players_of(request, feature_names)
         follow, owners, maps = self._owners(players, feature_names, request)
         self._owners_seen = owners if follow.seen else None
+        if follow.seen and request.background is not None and request.background.n_rows > TRIED_ROWS:
+            require_background_apart(self.rows, request.background, players, owners)
         background = None if request.background is None else self.rows(request.background)
         inner = of_transformed(request, background, feature_names, players, player_names, owners)
         read_inner = read_live(functools.partial(_read_tail, [*maps, *tail]), inner)
