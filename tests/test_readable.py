@@ -122,6 +122,14 @@ def test_shares_within_rounding_read_zero():
     assert "e-17" not in repr(noisy) + noisy._repr_html_()
 
 
+def test_a_total_of_rounding_has_no_fractions():
+    moved = decompose_mmd(np.arange(12.0).reshape(6, 2), np.arange(12.0).reshape(6, 2) + 1.0)
+    nothing = replace(moved, total=1e-17)
+    assert np.isnan(nothing.fractions).all()
+    assert nothing.facts()[0].startswith("MMD2 = 0 ")
+    assert all(row[2] in ("", "0.0 %") for row in nothing.rows()[1])
+
+
 def test_a_baseline_that_differs_by_rounding_is_one_number():
     baseline = np.full(5, 153.357)
     baseline[2] += 3e-14

@@ -36,6 +36,7 @@ def test_command_prints_and_writes_what_the_function_gives(files, game, capsys):
     pandas.testing.assert_frame_equal(pandas.read_csv(folder / "t.csv"), shares.to_frame(), rtol=conditioned(1e5))
     text = capsys.readouterr().out
     assert f"R2 = {shares.total:.6g} ({game} game)" in text
+    assert "value function: path_dependent" in text
     assert "drift" in text
     assert f"{shares.values.max():.4g}" in text
     assert (folder / "p.svg").read_text().lstrip().startswith("<?xml")

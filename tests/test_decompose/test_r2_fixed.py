@@ -82,6 +82,16 @@ def test_functional_values_by_pairs_and_by_coalitions(n_support):
     assert_close_r2(shares.values, shares_of(Q, 6, np.sum((target - target.mean()) ** 2)))
 
 
+def test_the_value_function_is_named():
+    """Without a background a kernel machine has other shares than with one."""
+    X, y, _, Z = data()
+    model = SVR().fit(X, y)
+    for background, name in ((None, "functional"), (Z, "interventional")):
+        shares = decompose_r2(model, X, y, background=background)
+        assert f"value function: {name}" in repr(shares)
+        assert shares.plot.bar().get_xlabel() == f"contribution to R2\nvalue function: {name}"
+
+
 def test_groups_and_frames():
     pandas = pytest.importorskip("pandas")
     X, y, _, Z = data()

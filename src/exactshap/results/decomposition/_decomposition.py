@@ -113,8 +113,8 @@ class Decomposition(PrintedTable):
 
     @property
     def fractions(self) -> np.ndarray:
-        """Return the shares divided by ``total``; NaN if that is 0."""
-        return self.values / self.total if self.total else np.full(len(self.values), np.nan)
+        """Return the shares divided by ``total``; NaN if that is 0 within its tolerance."""
+        return self.values / self.total if self.readable(self.total) else np.full(len(self.values), np.nan)
 
     @property
     def plot(self) -> Shares:
@@ -151,14 +151,22 @@ class Decomposition(PrintedTable):
         """Return sentences on the number that is split, and the certificate."""
         game = f" ({self.game} game)" if hasattr(self, "game") else ""
         facts = [f"{self.statistic} = {self._total()}{game} over {len(self)} features"]
+        if self.question:
+            facts.append(self.question)
         if self.drift is not None:
             facts.append(f"shares sum to {np.sum(self.values):.6g} (drift {self.readable(self.drift):.3g})")
         if self.residual is not None:
             facts.append(f"residual {self.residual:.1e} (tolerance {self.tolerance:.1e})")
         return facts
 
+    @property
+    def question(self) -> str:
+        """Return the value function in words, "" where columns outside a coalition have only one meaning."""
+        name = getattr(self, "value_function", self.details.get("value_function", ""))
+        return f"value function: {name}" if name else ""
+
     def _total(self) -> str:
-        return f"{self.total:.6g}"
+        return f"{self.readable(self.total):.6g}"
 
     def rows(self, noun: str = "feature", most: int | None = None) -> tuple[list[str], list[list[str]]]:
         """Return headings and rows of text, the largest shares first."""
@@ -227,7 +235,7 @@ class Shares:
         ax.axvline(0.0, color="black", linewidth=0.8)
         ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
         name_lines(ax, bars.labels)
-        ax.set_xlabel(f"contribution to {bars.statistic}")
+        ax.set_xlabel("\n".join(filter(None, (f"contribution to {bars.statistic}", self.decomposition.question))))
         ax.legend(loc="best", frameon=False)
         return ax
 
