@@ -272,6 +272,11 @@ def test_large_numbers_and_long_names_do_not_overlap(picture):
     assert "e+0" not in texts(ax)
 
 
+def test_pictures_draw_into_parts_of_figures():
+    (part, _) = plt.figure(layout="constrained").subfigures(1, 2)
+    assert explanation().plot.beeswarm(ax=part.subplots()).figure is part
+
+
 PICTURES = ("bar", "beeswarm", "violin", "heatmap", "decision", "waterfall", "scatter", "text", "intervals", "interactions")
 
 
