@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.decomposition import KernelPCA
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -148,6 +149,7 @@ REFUSED = {
     "37 class": (reading(SVC), InputTypeError, r"Got the class SVC. Pass a fitted estimator, such as SVC\(\).fit"),
     "37 none": (reading(None), InputTypeError, "Got None. Pass a fitted estimator"),
     "38 no model": (reading(object()), UnsupportedModelError, "or a function. Got `builtins.object`, which has no predict"),
+    "38 a transformer": (reading(KernelPCA()), UnsupportedModelError, r"which has no predict. .* explain\(model\.transform, X"),
     "38 a table": (reading(FRAME), UnsupportedModelError, "DataFrame`, which has no predict. Pass the model before the rows"),
     "38 a path": (reading("model.json"), UnsupportedModelError, r"Load the model first: exactshap.trees.load\(path\)"),
     "38 unknown": (

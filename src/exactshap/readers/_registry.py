@@ -376,6 +376,8 @@ def _unknown(model: Model) -> str:
     ways = [way for way in dir(type(model)) if way.startswith("predict") or way == "score_samples"]
     if not hasattr(model, "predict") and not ways:
         do = "Pass the model before the rows: explain(model, X, background)"
+        if hasattr(model, "fit") and hasattr(model, "transform"):
+            do = "Explain its outputs as a function's: explain(model.transform, X, background)"
         if isinstance(model, (str, PathLike)):
             do = "Load the model first: exactshap.trees.load(path) reads booster files, skops.io.load(path) others"
         return message("`model` must be a fitted model or a function", f"Got {name}, which has no predict", do)

@@ -113,7 +113,7 @@ class Decomposition(PrintedTable):
 
     @property
     def fractions(self) -> np.ndarray:
-        """Return the shares divided by ``total``; NaN if that is 0 within its tolerance."""
+        """Return the shares divided by ``total``; NaN if that is rounding."""
         return self.values / self.total if self.readable(self.total) else np.full(len(self.values), np.nan)
 
     @property
@@ -161,7 +161,7 @@ class Decomposition(PrintedTable):
 
     @property
     def question(self) -> str:
-        """Return the value function in words, "" where columns outside a coalition have only one meaning."""
+        """Return the value function in words; "" where there is no choice."""
         name = getattr(self, "value_function", self.details.get("value_function", ""))
         return f"value function: {name}" if name else ""
 
