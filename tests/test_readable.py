@@ -128,6 +128,7 @@ def test_a_total_of_rounding_has_no_fractions():
     assert np.isnan(nothing.fractions).all()
     assert nothing.facts()[0].startswith("MMD2 = 0 ")
     assert all(row[2] in ("", "0.0 %") for row in nothing.rows()[1])
+    assert all(row[2] in ("", "0.0 %") for row in replace(moved, total=-0.01).rows()[1])
 
 
 def test_a_baseline_that_differs_by_rounding_is_one_number():

@@ -245,6 +245,8 @@ def test_scales_have_round_ticks_inside():
         assert all(scale.low <= tick <= scale.high for tick in ticks)
         assert float(scale(scale.low)) == 0
         assert float(scale(scale.high)) == pytest.approx(100)
+    years = svg.Scale.over(np.array([2015.0, 2024.0]), 0, 100, margin=0.0)
+    assert (years.low, years.high) == (2015.0, 2024.0)
     for value in (0.0, 5.0, -1e-300):
         scale = svg.Scale.over(np.array([value, value]), 0, 100)
         assert scale.low < scale.high

@@ -342,10 +342,12 @@ def test_an_identifier_that_hides_all_other_columns_is_named(recwarn):
     X, Z = (pd.DataFrame(part, columns=["a", "b"]) for part in samples(40, 40, 2))
     names = np.array([f"customer {i}" for i in range(80)])
     with pytest.warns(
-        ExplanationWarning, match=r"category of their own in 'name', which hides .* 80 categories in 80 rows\. Leave"
+        ExplanationWarning, match=r"Few rows share a category of 'name', which hides .* 80 categories in 80 rows\. Leave"
     ):
         found = decompose_mmd(X.assign(name=names[:40]), (Z + 9.0).assign(name=names[40:]), bandwidth=1.0)
     assert abs(found.total) <= roundings(80)
+    with pytest.warns(ExplanationWarning, match="40 categories in 80 rows"):  # the same in both samples
+        decompose_mmd(X.assign(name=names[:40]), Z.assign(name=names[:40]), bandwidth=1.0)
     recwarn.clear()
     decompose_mmd(X.assign(town=names[:40] > "customer 2"), Z.assign(town=names[:40] > "customer 3"), bandwidth=1.0)
     assert not recwarn

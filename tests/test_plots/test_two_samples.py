@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pandas
 import pytest
@@ -46,6 +48,30 @@ def test_drawing_uses_the_axes_that_come_in():
     assert len(draw_marginals(marginals)) == 2
     with pytest.raises(InputError, match=r"One ax is needed for each column\. Got 1 for 2"):
         draw_marginals(marginals, axes=[axes[0]])
+
+
+def test_dates_are_densities_over_days():
+    days = pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=40).astype(str)})
+    (marginal,) = prepare_marginals(days[:25], days[25:], ["day"])
+    assert marginal.dates
+    assert marginal.categories is None
+    assert marginal.x[0] < 19723 < 19762 < marginal.x[-1]  # 2024-01-01 and 2024-02-09
+    (ax,) = draw_marginals([marginal])
+    ax.figure.draw_without_rendering()
+    assert any(
+        "2024" in text for text in [ax.xaxis.get_offset_text().get_text(), *(t.get_text() for t in ax.get_xticklabels())]
+    )
+
+
+def test_long_names_and_large_numbers_of_panels_do_not_overlap():
+    cells = np.random.default_rng(0).lognormal(11.0, 0.6, (80, 1))
+    table = pandas.DataFrame(cells, columns=["annual household income before taxes (EUR per year)"])
+    marginals = prepare_marginals(table[:40], table[40:], list(table) * 4, ["contribution 0.002"] * 4)
+    axes = draw_marginals(marginals, axes=pyplot.figure(figsize=(9, 2.5), layout="constrained").subplots(1, 4))
+    axes[0].figure.draw_without_rendering()
+    for texts in ([ax.title for ax in axes], axes[1].get_xticklabels()):
+        boxes = [text.get_window_extent() for text in texts]
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
 
 
 def test_unknown_columns_are_refused():

@@ -33,7 +33,7 @@ from exactshap.solvers.product import shorten_mixture
 KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
 # As a fraction of the bandwidth: where rows of a column differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
-# Rows: from here on, a column of categories that mostly occur once is named.
+# Rows: from here on, a column of categories that few rows share is named.
 FEW_ROWS = 20
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 SQUARABLE = 2.0**500
@@ -197,12 +197,12 @@ def read_factors(
 
 
 def _warn_of_identifiers(columns: np.ndarray, texts: list[int], names: tuple[str, ...]) -> None:
-    """Warn of a category for almost every row: its factor is 0 between rows, and with it the kernel of all columns."""
+    """Warn of categories that few rows share: the factor is 0 between most rows, and with it the kernel of all columns."""
     n_rows = columns.shape[1]
     for j in texts:
         n_categories = int(columns[j].max(initial=-1.0)) + 1
-        if n_rows >= FEW_ROWS and 2 * n_categories > n_rows:
-            what = f"Rows mostly have a category of their own in {names[j]!r}, which hides what the other columns hold"
+        if n_rows >= FEW_ROWS and 4 * n_categories > n_rows:
+            what = f"Few rows share a category of {names[j]!r}, which hides what the other columns hold"
             warn(message(what, f"{n_categories} categories in {n_rows} rows", "Leave it out"), ExplanationWarning)
 
 

@@ -171,7 +171,8 @@ class Decomposition(PrintedTable):
     def rows(self, noun: str = "feature", most: int | None = None) -> tuple[list[str], list[list[str]]]:
         """Return headings and rows of text, the largest shares first."""
         values = self.readable(self.values)
-        fractions = np.where(values == 0.0, 0.0, self.fractions)
+        # Parts of a negative total, such as an unbiased MMD of equal samples, would have the wrong sign
+        fractions = np.where(values == 0.0, 0.0, self.fractions if self.total > 0.0 else np.nan)
         columns = {
             noun: list(self.feature_names),
             "contribution": [f"{v:.4g}" for v in values],

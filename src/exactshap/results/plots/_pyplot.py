@@ -39,10 +39,24 @@ def fitted(ax: Axes, *, title: str = "", xlabel: str = "", size: int = 11) -> An
     return ax
 
 
-def in_lines(label: str) -> str:
+def in_lines(label: str, width: int = NAME_WIDTH) -> str:
     """Break an escaped name into lines, within words where they are long; what three lines cannot hold goes from the middle."""
-    text = shortened(label.replace(r"\$", "$"), NAME_WIDTH * NAME_LINES)
-    return escape("\n".join(textwrap.wrap(text, NAME_WIDTH)))
+    text = shortened(label.replace(r"\$", "$"), width * NAME_LINES)
+    return escape("\n".join(textwrap.wrap(text, width)))
+
+
+def letters_of(ax: Axes) -> int:
+    """Return how many letters of 10 points fit into the width of the axes and their margins."""
+    # The layout takes the margins of the default position for the names
+    return int(72.0 * ax.figure.bbox.width / ax.figure.dpi * min(1.25 * ax.get_position().width, 1.0) / _LETTER)
+
+
+def date_axis(axis: Axes, most: int = 8) -> None:
+    """Label an axis of days since 1970 concisely."""
+    dates = require("matplotlib.dates", "plots", purpose="Plotting")
+    locator = dates.AutoDateLocator(maxticks=most)
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
 
 def shortened(text: str, length: int) -> str:
@@ -67,17 +81,15 @@ def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
     """Write names at the lines 0, 1, 2, ... from top to bottom, with ``room`` above the first."""
     ax.set_yticks(range(len(labels)), [in_lines(escape(label)) for label in labels])
     ax.set_ylim(len(labels) - 1.0 + room, -room)
-    _thin_ticks(ax)
+    thin_ticks(ax)
 
 
-def _thin_ticks(ax: Axes) -> None:
+def thin_ticks(ax: Axes) -> None:
     """Set as many numbers below the axis as there is room for next to the names."""
     names = max((len(line) for label in ax.get_yticklabels() for line in label.get_text().split("\n")), default=0)
-    # The layout takes the margins of the default position for the names
-    width = 72.0 * ax.figure.bbox.width / ax.figure.dpi * min(1.25 * ax.get_position().width, 1.0) - _LETTER * names
     numbers = max(len(f"{end:.0f}") for end in ax.get_xlim())
     if hasattr(locator := ax.xaxis.get_major_locator(), "default_params"):  # not of a logarithmic axis
-        locator.set_params(nbins=min(max(int(width / (_LETTER * (numbers + 1))), 2), 9))
+        locator.set_params(nbins=min(max((letters_of(ax) - names) // (numbers + 1), 2), 9))
 
 
 def write_at_tip(ax: Axes, text: str, tip: float, place: int, *, is_left: bool, color: str = "black") -> None:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
 from exactshap.results.data import Cells, ExplanationData, as_days, axis_name, cells
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import draw_rings, escape, new_axes, shortened
+from exactshap.results.plots._pyplot import date_axis, draw_rings, escape, new_axes, shortened
 
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
 # Rows used to choose a colour, and rows of one bin.
@@ -173,10 +172,7 @@ def _jitter(axis: Axis) -> np.ndarray | float:
 def _name_axis(axis: Axes, content: Axis, *, letters: int, turned: bool) -> None:
     """Label dates concisely and categories by some letters, of many every k-th."""
     if content.kind == "date":
-        dates = require("matplotlib.dates", "plots", purpose="Plotting")
-        locator = dates.AutoDateLocator(maxticks=8)
-        axis.set_major_locator(locator)
-        axis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        date_axis(axis)
     if content.kind == "text":
         codes = range(0, len(content.categories), -(-len(content.categories) // _NAMES_SHOWN) or 1)
         names = [escape(shortened(content.categories[code], letters)) for code in codes]

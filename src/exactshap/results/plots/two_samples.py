@@ -11,10 +11,20 @@ import numpy as np
 from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError
 from exactshap.frames import as_table
-from exactshap.results.data import cell_text
+from exactshap.results.data import as_days, cell_text
 from exactshap.results.plots._columns import near_one
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened, without_frame
+from exactshap.results.plots._pyplot import (
+    CATEGORY_WIDTH,
+    date_axis,
+    escape,
+    in_lines,
+    letters_of,
+    new_axes,
+    shortened,
+    thin_ticks,
+    without_frame,
+)
 
 # Points of a density, and bars of a column of categories.
 _POINTS, _MAX_CATEGORIES = 200, 10
@@ -29,12 +39,13 @@ class Marginal:
     density: np.ndarray  # (2, n_points): probability density of each sample at ``x``; frequencies for categories
     categories: tuple[str, ...] | None  # the most frequent categories, the rest as one; None for numbers
     caption: str = ""  # what to write next to the name, such as the share
+    dates: bool = False  # whether ``x`` are days since 1970
 
 
 def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captions: Sequence[str] = ()) -> tuple[Marginal, ...]:
     """Estimate the marginal distribution of some columns in two samples.
 
-    Numbers: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
+    Numbers and dates: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
     columns: frequencies. Missing cells are a category, or a share next to the name; densities are of the known cells.
 
     Parameters
@@ -74,14 +85,17 @@ def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captio
 
 
 def _marginal(name: str, samples: Sequence[np.ndarray], caption: str) -> Marginal:
-    if all(sample.dtype.kind in "fiu" for sample in samples):
-        known = [sample[np.isfinite(sample)].astype(float) for sample in samples]
+    is_number = all(sample.dtype.kind in "fiu" for sample in samples)
+    days = None if is_number else as_days(np.array([cell_text(value) for sample in samples for value in sample], object))
+    if is_number or days is not None:
+        numbers = samples if days is None else np.split(days, [len(samples[0])])
+        known = [sample[np.isfinite(sample)].astype(float) for sample in numbers]
         shares = [len(cells) / max(len(sample), 1) for cells, sample in zip(known, samples, strict=True)]
         if all(len(np.unique(cells)) > 2 for cells in known):
             x, density = _densities(known)
             gaps = "" if min(shares) == 1.0 else "missing: " + ", ".join(f"{1.0 - share:.0%}" for share in shares)
             words = "; ".join(filter(None, (caption, gaps)))
-            return Marginal(name, x, np.array(shares)[:, None] * density, None, caption=words)
+            return Marginal(name, x, np.array(shares)[:, None] * density, None, caption=words, dates=not is_number)
     return Marginal(name, *_frequencies(samples), caption=caption)
 
 
@@ -163,7 +177,11 @@ def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
             ax.fill_between(marginal.x, marginal.density[s], color=colour, alpha=0.2, linewidth=0)
         else:
             ax.bar(marginal.x + 0.4 * (s - 0.5), marginal.density[s], width=0.38, color=colour, label=escape(label))
-    if marginal.categories is not None:
+    if marginal.dates:
+        date_axis(ax.xaxis, most=4)
+    elif marginal.categories is None:
+        thin_ticks(ax)
+    else:
         ax.set_xticks(
             marginal.x,
             [escape(shortened(text, CATEGORY_WIDTH)) for text in marginal.categories],
@@ -171,7 +189,8 @@ def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
             ha="right",
             fontsize="small",
         )
-    ax.set_title(in_lines(escape(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")), fontsize="medium")
+    title = escape(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")
+    ax.set_title(in_lines(title, letters_of(ax)), fontsize="medium")
     ax.set_ylabel("density" if marginal.categories is None else "frequency", fontsize="small")
     ax.set_ylim(bottom=0)
     without_frame(ax, "top", "right")

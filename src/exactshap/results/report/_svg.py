@@ -99,7 +99,7 @@ class Scale:
         finite = np.asarray(values, float)[np.isfinite(values)]
         finite = finite if include is None else np.append(finite, include)
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-        space = margin * (high - low) or 0.05 * abs(high) or 1.0
+        space = margin * (high - low) if high > low else 0.05 * abs(high) or 1.0
         return cls(low - space, high + space, start, stop)
 
     def ticks(self, wanted: int = 5) -> list[float]:

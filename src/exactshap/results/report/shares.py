@@ -117,8 +117,8 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
     heading = svg.minus_signs(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")
     parts = [svg.text(left, 14, svg.shorten(heading, 44), style="strong", title=marginal.name)]
     if marginal.categories is None:
-        across = svg.Scale.over(marginal.x, left, width - 8, margin=0.0)
-        parts.append(svg.axis(across, height, label="height: density", top=height - 4, wanted=4))
+        across, write = svg.Scale.over(marginal.x, left, width - 8, margin=0.0), svg.date if marginal.dates else svg.number
+        parts.append(svg.axis(across, height, label="height: density", top=height - 4, wanted=4, write=write))
         x = np.concatenate([marginal.x[:1], marginal.x, marginal.x[-1:]])
         for style, density in zip(_SAMPLES, marginal.density, strict=True):
             parts.append(svg.polyline(across(x), up(np.concatenate([[0.0], density, [0.0]])), f"area {style}"))
