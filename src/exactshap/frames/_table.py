@@ -172,6 +172,13 @@ class Table:
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
+    def numbers(self, columns: list[int]) -> np.ndarray | None:
+        """Return some columns as numbers; None if one holds text or dates."""
+        try:
+            return self.select(columns).numeric()
+        except (InputError, InputTypeError):
+            return None
+
     def in_double(self) -> Table:
         """Return single-precision columns in double precision.
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table
 
 # InputError and InputTypeError derive from these, and models raise them, too.
@@ -80,11 +79,10 @@ def _error_of(solve: Solve, rows: np.ndarray) -> Exception | None:
 
 def _gaps(table: Table, j: int) -> np.ndarray:
     """Return 0 for present cells, 1 for missing, 2 and 3 for infinities."""
-    try:
-        numbers = table.select([j]).numeric()[:, 0]
-    except (InputError, InputTypeError):
+    numbers = table.numbers([j])
+    if numbers is None:
         return np.array([cell is None or cell != cell for cell in table.column(j).tolist()], np.int8)
-    return _kinds(numbers)
+    return _kinds(numbers[:, 0])
 
 
 def _kinds(numbers: np.ndarray) -> np.ndarray:

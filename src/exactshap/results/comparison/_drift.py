@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import ExactshapError, InputError, InputTypeError
+from exactshap.errors import ExactshapError
 from exactshap.frames import Table, as_table
 from exactshap.results.data import ExplanationData, as_days, cell_text, player_columns
 from exactshap.results.decomposition import PairwiseDecomposition
@@ -66,12 +66,12 @@ def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[s
 
 def _column(tables: tuple[Table, Table], j: int) -> tuple[np.ndarray, bool]:
     """Return a column of both tables as numbers, dates as days, or codes, and whether these are categories."""
-    try:
-        return np.concatenate([table.select([j]).numeric()[:, 0] for table in tables]), False
-    except (InputError, InputTypeError):
-        texts = [cell_text(value) for table in tables for value in table.column(j)]
-        days = as_days(np.array(texts, object))
-        return (np.unique(texts, return_inverse=True)[1].astype(float), True) if days is None else (days, False)
+    first, second = (table.numbers([j]) for table in tables)
+    if first is not None and second is not None:
+        return np.concatenate([first, second])[:, 0], False
+    texts = [cell_text(value) for table in tables for value in table.column(j)]
+    days = as_days(np.array(texts, object))
+    return (np.unique(texts, return_inverse=True)[1].astype(float), True) if days is None else (days, False)
 
 
 def _thinned(samples: tuple[np.ndarray, np.ndarray], generator: np.random.Generator) -> tuple[Any, dict[str, Any], list[str]]:

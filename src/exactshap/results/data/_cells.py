@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, InputTypeError
+from exactshap.errors import InputError
 from exactshap.frames import Table, as_table, is_missing
 
 if TYPE_CHECKING:
@@ -84,9 +84,8 @@ def _number(column: int | str, table: Table) -> int:
 
 
 def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
-    try:
-        numbers = table.select(list(members)).numeric()
-    except (InputError, InputTypeError):
+    numbers = table.numbers(list(members))
+    if numbers is None:
         return _text_cells(table, members)
     if len(members) == 1:
         truths = table.column(members[0]).dtype == bool
@@ -211,9 +210,8 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
 
 
 def _cells_of(table: Table, j: int) -> np.ndarray | list[str]:
-    try:
-        numbers = table.select([j]).numeric()[:, 0]
-    except (InputError, InputTypeError):
+    numbers = table.numbers([j])
+    if numbers is None:
         return [cell_text(value) for value in table.column(j).tolist()]
     # One NaN; minus zero and zero are one number
-    return np.where(np.isnan(numbers), np.nan, numbers + 0.0)
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0)[:, 0]

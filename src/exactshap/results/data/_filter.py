@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.errors import InputError, UnknownNameError
 from exactshap.frames import Table
 from exactshap.results.data._cells import as_days, cell_text
 
@@ -197,12 +197,12 @@ class _Columns:
         return self.names.index(name) if name in self.names else lower.index(name.lower())
 
     def column(self, j: int) -> tuple[str, np.ndarray]:
-        try:
-            return "number", self.table.select([j]).numeric()[:, 0]
-        except (InputError, InputTypeError):
-            texts = self.texts(j)
-            days = as_days(texts)
-            return ("text", np.array([text.lower() for text in texts], object)) if days is None else ("date", days)
+        numbers = self.table.numbers([j])
+        if numbers is not None:
+            return "number", numbers[:, 0]
+        texts = self.texts(j)
+        days = as_days(texts)
+        return ("text", np.array([text.lower() for text in texts], object)) if days is None else ("date", days)
 
     def texts(self, j: int) -> np.ndarray:
         return np.array([cell_text(cell) for cell in self.table.column(j)], object)
