@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exactshap import Explainer
+from exactshap import Explainer, explain
 from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import load, loads
@@ -36,6 +36,16 @@ def document(name):
 
 def loaded(document):
     return loads(json.dumps(document).encode(), name="changed")
+
+
+@pytest.mark.parametrize("file", ["xgboost_multiclass.ubj", "xgboost_poisson.json"])
+def test_explanations_of_files_do_not_promise_a_response(file):
+    """They have none: a file has no prediction of its own to hold it against."""
+    model = load(FOLDER / file)
+    explanation = explain(model, np.zeros((2, model.n_features)), np.ones((2, model.n_features)))
+    text = " ".join(repr(explanation).split())
+    assert "explain the model that its own library loads from the file" in text
+    assert "pass output=" not in text.lower()
 
 
 def test_there_are_golden_files_of_every_format():
