@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, SplineTransformer, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, SplineTransformer, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
@@ -149,4 +149,18 @@ def test_tables_that_a_step_refuses_are_named(what):
     model = make_pipeline(ColumnTransformer([("s", StandardScaler(), ["a"])], remainder="passthrough"), Ridge()).fit(frame, Y)
     tables = {"rows": frame[:3], "background": frame[:9]} | {what: FITTED[:3]}
     with pytest.raises(InputError, match=f"The step ColumnTransformer refuses the {what}. Specifying the columns"):
+        explain(model, tables["rows"], tables["background"])
+
+
+@pytest.mark.parametrize("what", ["rows", "background"])
+def test_cells_that_a_step_inside_others_refuses_are_those_of_a_named_table(what):
+    """The step speaks of its own input, which is neither."""
+    frame = pd.DataFrame(FITTED, columns=NAMES).assign(town="Rome", river="Tiber")
+    columns = [
+        ("numbers", StandardScaler(), NAMES),
+        ("names", make_pipeline(OneHotEncoder(), StandardScaler(with_mean=False)), ["town", "river"]),
+    ]
+    model = make_pipeline(ColumnTransformer(columns), Ridge()).fit(frame, Y)
+    tables = {"rows": frame[:3], "background": frame[:9]} | {what: frame[:3].assign(town="Oslo")}
+    with pytest.raises(InputError, match=f"The step ColumnTransformer refuses the {what}. Found unknown categories .*Oslo"):
         explain(model, tables["rows"], tables["background"])

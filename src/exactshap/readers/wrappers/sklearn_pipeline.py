@@ -180,18 +180,21 @@ class PipelineReader(TransformedReader):
         for number, columns in enumerate(players):
             player_of[list(columns)] = number
         follow, owners = ColumnOwners(player_of.tolist(), names), np.arange(len(names))
-        # A copy, as some steps write to the rows that they transform.
-        rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS)).copy()
+        rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS))
         maps = []
         for step in self.front:
+            after = None
+            if rows is not None:
+                # First, so that what a step inside refuses is said of the background; of a copy, as some steps write to their rows
+                given = rows.copy()
+                native = given.column(0) if takes_texts(step) else given.native
+                after = as_table(_transformed(step, native, "background"), what="transformed background")
             if isinstance(step, BeforeMaps):
                 owners, block = step.owners(follow, owners, rows)
                 maps.append(block)
             else:
                 owners = follow.after(step, owners, rows)
-            if rows is not None:
-                given = rows.column(0) if takes_texts(step) else rows.native
-                rows = as_table(_transformed(step, given, "background"), what="transformed background")
+            rows = after
         return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
