@@ -133,6 +133,18 @@ def test_a_heatmap_holds_every_row_once():
     assert near < np.linalg.norm(np.diff(prepared.values[:, np.argsort(prepared.order)], axis=1), axis=0).sum()
 
 
+@pytest.mark.parametrize("n_rows", [1, 20])
+def test_a_heatmap_numbers_rows_and_keeps_a_long_unit_inside(n_rows):
+    unit = "one-vs-one decision function of Barbera vs Barolo, a class with a long name"
+    source = linear(np.random.default_rng(0).normal(size=(n_rows, 3)), unit=unit)
+    ax = source.plot.heatmap()
+    ax.figure.draw_without_rendering()
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
+    box = ax.figure.axes[-1].yaxis.label.get_window_extent()
+    assert box.y0 >= 0
+    assert box.y1 <= ax.figure.bbox.height
+
+
 def test_violins_hold_the_values_of_the_strongest_and_the_rest():
     source = linear(np.random.default_rng(0).normal(size=(40, 14)))
     prepared = prepare_violin(source, max_display=3)

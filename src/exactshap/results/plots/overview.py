@@ -12,7 +12,7 @@ from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData
 from exactshap.results.plots._columns import Shown, near_one
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, name_lines, new_axes, without_frame
+from exactshap.results.plots._pyplot import escape, in_lines, name_lines, new_axes, without_frame
 from exactshap.results.plots.summary import places_of
 
 # Largest number of rows ordered by similarity, which costs the number squared.
@@ -75,7 +75,9 @@ def draw_heatmap(prepared: Heatmap, ax: Axes = None) -> Any:
     ax.set_ylim(n - 0.5, -2.2)
     ax.set_yticks([-1.35, *range(n)], ["prediction", *(escape(label) for label in prepared.labels)])
     ax.set_xlabel("rows, similar values side by side")
-    ax.figure.colorbar(picture, ax=ax, label=escape(f"value ({prepared.unit})"), extend="both")
+    ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+    letters = int(9.0 * ax.figure.bbox.height / ax.figure.dpi)  # of 10 points, along three quarters of the height
+    ax.figure.colorbar(picture, ax=ax, label=in_lines(escape(f"value ({prepared.unit})"), letters), extend="both")
     return ax
 
 
