@@ -153,9 +153,9 @@ def test_a_missing_number_is_at_the_low_end_until_it_is_moved():
 
 
 @contextlib.contextmanager
-def serving():
+def serving(script=SCRIPT):
     """Yield the address that a page in a process of its own prints."""
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT + SERVE], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", script + SERVE], stdout=subprocess.PIPE, text=True)
     try:
         yield process.stdout.readline().strip()
     finally:
@@ -287,6 +287,23 @@ def wait_until(page, holds, seconds=20.0):
                 return shown(page)
         page.wait_for_timeout(100)
     raise AssertionError(f"the page still shows {shown(page)}")
+
+
+@pytest.mark.browser
+def test_tiny_cells_stay_until_they_are_typed(browser):
+    """A slider would round them to its own decimals, and explain another row than the one that was chosen."""
+    tiny = "X['bmi'] *= 1e-8\nX['age'] *= 10_000_000\nmodel.fit(X, X['bmi'] * 1e8)\n"
+    with serving(SCRIPT + tiny) as address:
+        page = browser.new_page()
+        page.goto(address)
+        page.wait_for_selector("#prediction", timeout=30_000)
+        page.wait_for_timeout(2_000)
+        assert page.locator("#was").count() == 0
+        assert re.fullmatch(r"age = [\d,]+", page.locator("tr[data-name=age] .n").inner_text())
+        page.fill("#c2", "3.1e-7")
+        page.wait_for_selector("#was", timeout=20_000)
+        assert page.locator("tr[data-name=bmi] .n").inner_text().startswith("bmi = 3.1e\N{MINUS SIGN}07")
+        page.close()
 
 
 @pytest.mark.browser

@@ -95,9 +95,18 @@ def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
         choices = {str(k): str(choice) for k, choice in enumerate(control["choices"])}
         return ui.input_select(f"c{j}", control["name"], choices, selected=_held(control, cell))
     low, high, step = (control[name] for name in ("low", "high", "step"))
+    if _typed(control):
+        return ui.input_numeric(
+            f"c{j}", _label(control, cell), _held(control, cell), min=low, max=high, step=step, width="100%"
+        )
     return ui.input_slider(
         f"c{j}", _label(control, cell), low, high, _held(control, cell), step=step, ticks=False, width="100%"
     )
+
+
+def _typed(control: dict[str, Any]) -> bool:
+    """Say whether a number is typed: sliders do not read the decimals of steps that JavaScript writes as 1e-7."""
+    return bool(control["step"] < 1e-6)
 
 
 def _label(control: dict[str, Any], cell: Any) -> str:
@@ -267,7 +276,8 @@ def _move_controls(what_if: WhatIf, i: int) -> None:
         if "choices" in control:
             ui.update_select(f"c{j}", selected=_held(control, cell))
         else:
-            ui.update_slider(f"c{j}", value=_held(control, cell), label=_label(control, cell))
+            move = ui.update_numeric if _typed(control) else ui.update_slider
+            move(f"c{j}", value=_held(control, cell), label=_label(control, cell))
 
 
 def will_change(what_if: WhatIf, i: int, values: list[Any]) -> dict[int, Any]:
@@ -290,7 +300,10 @@ def changes(what_if: WhatIf, i: int, values: list[Any], unheard: dict[int, Any] 
         if "choices" in control:
             if value and (chosen := control["choices"][int(value)]) != here:
                 changed[control["name"]] = chosen
-        elif abs(float(value) - _held(control, here)) > (0.501 if here is not None else 0.0) * control["step"]:
+        elif (
+            value is not None
+            and abs(float(value) - _held(control, here)) > (0.501 if here is not None else 0.0) * control["step"]
+        ):
             changed[control["name"]] = float(value)
     return changed
 
