@@ -100,6 +100,7 @@ def test_bad_rows_follow_the_policy(files, tmp_path, capsys):
     [
         (COMMON, "The results of a folder of files need a folder. --out is missing"),
         ([*COMMON, "-o", "values.csv"], "Got --out values.csv"),
+        ([*COMMON[:2], "*.parquet", *COMMON[3:], "-o", "values.csv"], "Got --out values.csv"),
         ([*COMMON, "-o", "out", "--dtype", "half"], "Unknown type dtype='half'"),
         ([*COMMON, "-o", "out", "--report", "a.html"], "Got --report a.html"),
         ([*COMMON[:2], "data.csv", *COMMON[3:-2]], "are for a folder of results. --out is missing"),

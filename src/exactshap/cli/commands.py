@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from dataclasses import replace
 from pathlib import Path
@@ -87,7 +88,8 @@ def explain(
 ) -> None:
     """Explain a table or a folder of tables; print the largest values."""
     of_folders = dict(zip(_OF_FOLDERS, (batch_rows, resume, on_bad_rows, top_k, dtype), strict=True))
-    if task.file.is_dir() or (output is not None and not output.suffix):
+    many = task.file.is_dir() or (not task.file.exists() and glob.has_magic(str(task.file)))
+    if many or (output is not None and not output.suffix):
         if task.rows is not None:
             raise InputError("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
         _stream_files(task, output, report, index=index, order=order, **of_folders)
