@@ -133,6 +133,30 @@ def test_steps_that_use_other_rows_are_refused(name, n_background):
         explain(model, rows[40:62], rows[:100:5][:n_background])
 
 
+OF_ONE_COLUMN = {
+    "centred": lambda column: column - column.mean(),
+    "gaps filled by the mean": lambda column: column.fillna(column.mean()),
+    "values numbered as they come": lambda column: column.apply(lambda cells: pd.Categorical(cells).codes),
+}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("name", OF_ONE_COLUMN)
+def test_steps_of_one_column_that_use_other_rows_are_refused(name, nested):
+    """They mix no columns, so that nothing else is tried."""
+    rows = X.assign(c=X["c"].round().where(np.arange(len(X)) % 7 > 0) if "gaps" in name else X["c"].round())
+    step = FunctionTransformer(OF_ONE_COLUMN[name])
+    front = ColumnTransformer(
+        [("c", make_pipeline(step, StandardScaler()) if nested else step, ["c"])], remainder="passthrough"
+    )
+    model = make_pipeline(front, Ridge()).fit(rows, Y)
+    with pytest.raises(UnsupportedStructureError, match="ColumnTransformer transforms a row differently when other rows come"):
+        explain(model, rows[40:62], rows[:30])
+    if "gaps" in name:  # the background has none
+        with pytest.raises(UnsupportedStructureError, match="the pipeline transforms a row differently when other rows come"):
+            explain(model, rows[40:62], rows[1:7])
+
+
 def test_an_output_that_never_changes_is_refused():
     model = make_pipeline(FunctionTransformer(lambda rows: np.c_[rows, rows[:, 0] > 9.0]), Ridge()).fit(X.to_numpy(), Y)
     with pytest.raises(

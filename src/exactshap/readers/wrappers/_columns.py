@@ -164,6 +164,20 @@ def unfrozen(step: Model) -> Model:
     return step
 
 
+def is_unknown(step: Model) -> bool:
+    """Say whether a step, or one inside it, may use other rows than the one that it transforms: a function, or another library's."""
+    step = unfrozen(step)
+    if step is None or isinstance(step, str):
+        return False
+    name = sklearn_name(step)
+    if name in ("Pipeline", "FeatureUnion", "ColumnTransformer"):
+        inside = getattr(step, {"Pipeline": "steps", "FeatureUnion": "transformer_list"}.get(name, "transformers_"))
+        return any(is_unknown(part) for _, part, *_ in inside)
+    if name == "FunctionTransformer":
+        return step.func is not None and not isinstance(step.func, np.ufunc)
+    return not type(step).__module__.startswith("sklearn.")
+
+
 def takes_texts(step: Model) -> bool:
     """Say whether a step takes a column of texts: scikit-learn's vectorizers, which hold no number of features when they are fitted."""
     known = library_class(step, "sklearn")
@@ -232,22 +246,25 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
     return changed
 
 
-def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
+def require_rows_apart(name: str, transform: Callable[[Table], Table], rows: Table, transformed: Table) -> None:
     """Refuse a step that drops rows, or mixes them."""
-    odd = np.arange(1, rows.n_rows, 2)
-    if len(cells) == rows.n_rows:
-        if len(odd) == 0:
-            return
-        alone = transform(rows.take(odd))
-        apart = alone.shape == cells[odd].shape and bool(same_cells(alone, cells[odd]).all())
-    else:
-        apart = False
-    if not apart:
+    _require_rows_apart(name, lambda some: _cells(transform(some).native), rows, _cells(transformed.native))
+
+
+def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
+    n = rows.n_rows
+    # One row alone has one value only, which batches of many rows do not show: a function may number the values that it meets.
+    trials = [np.arange(1, n, 2), np.array([0]), np.array([n - 1])] if n > 1 else []
+    if len(cells) != n or not all(_are_same(transform(rows.take(trial)), cells[trial]) for trial in trials):
         raise UnsupportedStructureError(
             f"{name} transforms a row differently when other rows come with it",
-            "Every second row alone gave other numbers, or rows were dropped",
+            "Every second row alone, or one alone, gave other numbers, or rows were dropped",
             "Compute what it needs from other rows in fit, and use that in transform",
         )
+
+
+def _are_same(cells: np.ndarray, expected: np.ndarray) -> bool:
+    return cells.shape == expected.shape and bool(same_cells(cells, expected).all())
 
 
 def require_apart(

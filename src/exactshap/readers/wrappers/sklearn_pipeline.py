@@ -31,8 +31,10 @@ from exactshap.readers.additive import MapsSideBySide, is_projection, linear_ste
 from exactshap.readers.wrappers._columns import (
     TRIED_ROWS,
     ColumnOwners,
+    is_unknown,
     require_apart,
     require_background_apart,
+    require_rows_apart,
     same_cells,
     takes_texts,
     unfrozen,
@@ -43,6 +45,8 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
 _FEATURE_MAPS = ("Nystroem", "RBFSampler")
+# Explained rows on which steps of one column each are tried: some, such as embeddings of texts, take long
+RETRIED_ROWS = 32
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -140,18 +144,31 @@ def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
         raise InputError(f"The step {type(step).__name__} refuses the {what}", f"{error}", do) from error
 
 
+def _after(step: Model, rows: Table) -> Table:
+    """Return rows of the background after a step, which may write to what it is given."""
+    given = rows.copy()
+    native = given.column(0) if takes_texts(step) else given.native
+    return as_table(_transformed(step, native, "background"), what="transformed background")
+
+
+def _whole(step: Model) -> Model:
+    """Return the step of the pipeline that ``step`` is the first part of."""
+    return step.step if isinstance(step, BeforeMaps) else step
+
+
 class PipelineReader(TransformedReader):
     """Explain a pipeline by its inner reader, with transformed columns grouped by input column."""
 
     def __init__(self, model: Model, front: list[Any], tail: list[Any], request: Request) -> None:
         self.front, self.tail = front, tail
-        own = [step.step if isinstance(step, BeforeMaps) else step for step in front]
+        own = [_whole(step) for step in front]
         fitted, n_columns = fitted_names(own[0]), _n_columns(own[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*own, *tail))
         feature_names = names_of(request, fitted, n_columns, model_name)
         players, player_names = players_of(request, feature_names)
         follow, owners, maps = self._owners(players, feature_names, request)
         self._owners_seen = owners if follow.seen else None
+        self._has_unknown = any(map(is_unknown, own))
         if follow.seen and request.background is not None and request.background.n_rows > TRIED_ROWS:
             require_background_apart(self.rows, request.background, players, owners)
         background = None if request.background is None else self.rows(request.background)
@@ -185,10 +202,10 @@ class PipelineReader(TransformedReader):
         for step in self.front:
             after = None
             if rows is not None:
-                # First, so that what a step inside refuses is said of the background; of a copy, as some steps write to their rows
-                given = rows.copy()
-                native = given.column(0) if takes_texts(step) else given.native
-                after = as_table(_transformed(step, native, "background"), what="transformed background")
+                # First, so that what a step inside refuses is said of the background
+                after = _after(step, rows)
+                if is_unknown(_whole(step)):
+                    require_rows_apart(type(_whole(step)).__name__, functools.partial(_after, step), rows, after)
             if isinstance(step, BeforeMaps):
                 owners, block = step.owners(follow, owners, rows)
                 maps.append(block)
@@ -198,9 +215,12 @@ class PipelineReader(TransformedReader):
         return follow, owners, maps
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        # What was only seen on background rows is tried on the explained rows as well; known steps need no trial.
+        # What was only seen on background rows is tried on explained rows as well; known steps need no trial.
         if self._owners_seen is not None and self.traits.background is not None:
             require_apart(self.rows, X, self.traits.background, self.traits.players, self._owners_seen)
+        elif self._has_unknown and X.n_rows > 1:
+            few = X.take(slice(0, RETRIED_ROWS))
+            require_rows_apart("the pipeline", self.rows, few, self.rows(few))
         return super().solve(X, semivalue, order)
 
     def rows(self, X: Table) -> Table:
