@@ -325,6 +325,8 @@ def test_the_rest_view_of_a_multiclass_machine_adds_up():
     ("build", "text"),
     [
         (lambda: SVR(kernel="sigmoid").fit(X, y), "'sigmoid' is not a product over features"),
+        (lambda: SVC(kernel="sigmoid").fit(X, y > 140), "of a classifier its decision_function"),
+        (lambda: SVR(kernel="precomputed").fit(X @ X.T, y), r"are training rows, and no features.*KernelMachine\(points"),
         (lambda: SVR(kernel=ExpSineSquared()).fit(X.to_numpy(), y), "is not a product over features"),
         (lambda: SVR(kernel=lambda a, b: a @ b.T).fit(X.to_numpy(), y), "is not a product over features"),
         (lambda: make_pipeline(PCA(), SVR()).fit(X, y), "The step PCA is not known to work column by column"),
@@ -341,7 +343,7 @@ def test_the_rest_view_of_a_multiclass_machine_adds_up():
 def test_structures_without_an_exact_form_are_refused_with_a_route(build, text):
     with pytest.raises(UnsupportedStructureError, match=text) as caught:
         Explainer(build(), X[:5])
-    routes = ("Explainer(", "Explain after", "explain after", "Explain `model.regressor_`", "Use")
+    routes = ("Explainer(", "Explain after", "explain after", "Explain `model.regressor_`", "Use", "KernelMachine(")
     assert any(route in str(caught.value) for route in routes)
 
 

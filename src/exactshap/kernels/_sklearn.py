@@ -17,7 +17,7 @@ from exactshap.kernels._distance import RBF, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._radial import Matern, RationalQuadratic
 
-ROUTE = "Use Explainer(model.predict, background) for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
+ROUTE = "Use Explainer(model.predict, background), of a classifier its decision_function or predict_proba, for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 
 
 def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
@@ -179,6 +179,10 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
         return Linear()
     if name in ("poly", "polynomial"):
         return Polynomial(degree=_whole(degree), gamma=rate, offset=float(coef0))
+    if name == "precomputed":
+        what = "The columns of a machine with a precomputed kernel are training rows, and no features"
+        do = "Pass its formula with the kernel itself: exactshap.readers.KernelMachine(points, coefficients, kernel, intercept)"
+        raise UnsupportedStructureError(what, "Got kernel='precomputed'", do)
     shown = name if isinstance(name, str) else getattr(name, "__name__", repr(name))
     raise UnsupportedStructureError(
         f"The kernel {shown!r} is not a product over features that can be read",
