@@ -6,7 +6,7 @@ import pytest
 from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
-from exactshap.solvers.sampled._correction import corrected_networks
+from exactshap.solvers.sampled._correction import corrected_by_folds
 from exactshap.solvers.sampled._network import LONGEST, Network, cross_fit
 from tolerances import VARIANCE_RATIO, assert_close
 
@@ -74,7 +74,9 @@ def every_pair(n_players):
 def corrected(points, value, networks, folds):
     """Return corrected values with their known sum, and their variances."""
     masks = points > 0
-    values, variance = corrected_networks(networks, points, (value(masks) - value(~masks)) / 2.0, folds, find("shapley"))
+    values, variance, _ = corrected_by_folds(
+        networks, points, (value(masks) - value(~masks)) / 2.0, folds, find("shapley"), 1e9
+    )
     ends = value(np.array([[False] * points.shape[1], [True] * points.shape[1]]))
     return values + (ends[1] - ends[0] - values.sum(axis=0)) / len(values), variance
 

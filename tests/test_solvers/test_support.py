@@ -7,13 +7,15 @@ import pytest
 from scipy.linalg import hadamard
 
 from exactshap.games import OracleGame
+from exactshap.semivalues import find
 from exactshap.solvers import solve
-from exactshap.solvers.sampled._estimators import ADDITIVE
+from exactshap.solvers.sampled import _estimators
+from exactshap.solvers.sampled._estimators import ADDITIVE, Candidate, Fitting, _polynomials
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, sizes_of, strata
-from exactshap.solvers.sampled._support import MAX_TRANSFORMED, _transformed, find_support
-from tolerances import assert_close
+from exactshap.solvers.sampled._support import MAX_TRANSFORMED, Candidates, Polynomial, _bits, _transformed, find_support
+from tolerances import assert_close, conditioned
 
 
 def of_terms(n_players, sets, coefficients):
@@ -24,6 +26,121 @@ def of_terms(n_players, sets, coefficients):
 
     odd = [len(players) % 2 for players in sets]
     return value, odd_shares(n_players, sets) @ (np.array(odd)[:, None] * coefficients)
+
+
+def test_polynomials_are_what_they_were_made_of():
+    rng = np.random.default_rng(8)
+    sets, coefficients = (*((j,) for j in range(6)), (0, 1, 4), (1, 2, 3, 4, 5)), rng.normal(size=(8, 2))
+    value, exact = of_terms(6, sets, coefficients)
+    masks = rng.random((60, 6)) < 0.5
+    found = Polynomial.fitted(sets, 2.0 * masks - 1.0, value(masks))
+    scale = np.abs(coefficients).sum()
+    assert_close(found.coefficients, coefficients, scale, n_terms=100)
+    assert_close(found.predict(2.0 * masks - 1.0), value(masks), scale, n_terms=100)
+    assert_close(found.values(find("shapley")), exact, scale, n_terms=100)
+    by_definition = solve(OracleGame(value, 6), index="banzhaf").values
+    assert_close(found.values(find("banzhaf")), by_definition, scale, n_terms=100)
+    assert Polynomial.fitted(sets, 2.0 * masks[:5] - 1.0, value(masks[:5])) is None
+
+
+def blocks(rng, d):
+    """Return a game of thresholds of d sums of five players: interactions of three and five in each."""
+    members = [np.sort(rng.choice(d, 5, replace=False)) for _ in range(d)]
+    weights, heights = rng.normal(size=(d, 5)), rng.normal(size=d)
+
+    def value(masks):
+        return sum(
+            h * (np.where(masks[:, some], w, -w).sum(axis=1) > 0.3)
+            for some, w, h in zip(members, weights, heights, strict=True)
+        )
+
+    def exact():
+        phi = np.zeros(d)
+        for some, w, h in zip(members, weights, heights, strict=True):
+            phi[some] += h * solve(OracleGame(lambda m, w=w: np.where(m, w, -w).sum(axis=1) > 0.3, 5)).values
+        return phi
+
+    return value, exact
+
+
+def test_interactions_among_more_players_than_a_transform_has_are_found():
+    value, exact = blocks(np.random.default_rng(0), 32)
+    found = solve(OracleGame(value, 32), budget=5000, random_state=0, method="regression")
+    assert "exact on every call left out" in found.method
+    assert_close(found.values, exact(), scale=32.0, n_terms=5000)
+
+
+def test_terms_that_leave_something_over_are_corrected():
+    """Thirty terms and a ripple of a hundredth of them: nearer than the process, and errors hold."""
+    squares, covered = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        sets, coefficients = random_terms(rng, 13, 30, 1)
+        weights, (few, _) = rng.normal(size=13), of_terms(13, sets, coefficients)
+        game = OracleGame(lambda masks, few=few, w=weights: few(masks)[:, 0] + 0.05 * np.sin(5.0 * masks @ w), 13)
+        exact = solve(game).values
+        settings = {"budget": 700, "method": "regression", "random_state": seed}
+        found, alone = solve(game, **settings), solve(game, estimator="process", **settings)
+        assert "5 polynomials of" in found.method
+        squares.append([np.mean((one.values - exact) ** 2) for one in (found, alone)])
+        covered.append(np.mean(np.abs(found.values - exact) <= 2.0 * found.std_error))
+    ours, process = np.mean(squares, axis=0)
+    assert ours < 0.2 * process
+    assert np.mean(covered) > 0.8
+
+
+def test_candidates_are_as_strong_as_they_correlate():
+    rng = np.random.default_rng(9)
+    points, relevances = np.where(rng.random((50, 24)) < 0.5, -1.0, 1.0), rng.random(24)
+    residual, known = rng.normal(size=50), ((3,), (0, 1, 2), (2, 5, 7), (2, 5, 9, 11, 20), (13, 14, 15))
+    candidates = Candidates.of(points, relevances)
+    parts = candidates._of_every_order(residual), candidates._of_three(residual), candidates._of_unions(residual, known)
+    for codes, strengths in parts:
+        some = rng.permutation(len(codes))[:200]
+        sets = [np.flatnonzero(code >> np.arange(24, dtype=np.uint64) & np.uint64(1)) for code in codes[some]]
+        signs = np.stack([points[:, candidates.players[players]].prod(axis=1) for players in sets], axis=1)
+        assert all(len(players) % 2 for players in sets)
+        # Transforms are in single precision
+        np.testing.assert_allclose(strengths[some], np.abs(residual @ signs), atol=conditioned(1e10))
+    assert len(parts[1][0]) == math.comb(24, 3)
+    unions = {tuple(sorted(candidates.players[np.flatnonzero(row)].tolist())) for row in _bits(parts[2][0], 24)}
+    assert unions == {(0, 1, 2, 5, 7), (0, 1, 2, 5, 9, 11, 20)}  # the other two that overlap are even
+
+
+def fitting(rng):
+    """Return what polynomials are fitted to: few terms and noise."""
+    points = np.where(rng.random((150, 8)) < 0.5, -1.0, 1.0)
+    target = (points[:, 0] * points[:, 1] * points[:, 2] + points[:, 3] + 0.1 * rng.normal(size=150))[:, None]
+    return Fitting(points, target, np.arange(150) % 5, np.ones(1), np.ones(8))
+
+
+def test_polynomials_do_not_know_their_fold():
+    fitted = fitting(np.random.default_rng(10))
+    support = find_support(*fitted[:2], fitted.relevances, ADDITIVE)
+    models = _polynomials(fitted, support).models
+    for fold, model in enumerate(models):
+        changed = np.where(fitted.folds[:, None] == fold, 2.0, fitted.target)
+        other = _polynomials(fitted._replace(target=changed), support).models[fold]
+        assert model.sets == other.sets
+        np.testing.assert_array_equal(model.coefficients, other.coefficients)
+
+
+@pytest.mark.parametrize("times", [0.5, 2.0])
+def test_models_that_miss_more_than_the_process_do_not_count_however_certain(monkeypatch, times):
+    process = []
+
+    def certain(models, points, *rest):
+        return np.zeros((12, 1)), np.zeros((12, 1)), times * process[0].missed
+
+    def nothing(fitted, support):
+        process.append(fitted)
+        return Candidate("nothing", [], 1.0)
+
+    monkeypatch.setattr(_estimators, "corrected_by_folds", certain)
+    monkeypatch.setattr(_estimators, "_polynomials", nothing)
+    weights = np.random.default_rng(0).normal(size=12)
+    found = solve(OracleGame(lambda masks: np.exp(masks @ weights), 12), budget=300, random_state=0, method="regression")
+    assert ("nothing" in found.method) == (times < 1.0)
 
 
 def random_terms(rng, players, n_sets, n_outputs):
@@ -53,17 +170,20 @@ def test_all_terms_are_in_the_support(n_players, n_interacting, n_outputs):
     sets, coefficients = random_terms(rng, rng.permutation(n_players)[:n_interacting], 15, n_outputs)
     value, _ = of_terms(n_players, sets, coefficients)
     relevances = np.isin(np.arange(n_players), np.concatenate(sets)).astype(float)
-    found = find_support(masks, (value(masks) - value(~masks)) / 2.0, relevances, ADDITIVE)
-    assert {players for players in sets if len(players) % 2} <= set(found)
-    assert set(found[:n_players]) == {(j,) for j in range(n_players)}
+    found = find_support(2.0 * masks - 1.0, (value(masks) - value(~masks)) / 2.0, relevances, ADDITIVE)
+    assert found.largest <= ADDITIVE
+    assert {players for players in sets if len(players) % 2} <= set(found.polynomial.sets)
+    assert set(found.polynomial.sets[:n_players]) == {(j,) for j in range(n_players)}
 
 
 @pytest.mark.parametrize("n_pairs", [1, 2, 40, 127])
 @pytest.mark.parametrize("n_players", [8, 30])
-def test_other_games_have_no_support(n_players, n_pairs):
+def test_other_games_are_not_predicted(n_players, n_pairs):
     rng = np.random.default_rng(n_pairs)
     masks = draw(n_players, n_pairs, rng, strata(n_players, paired=True), paired=True)
-    assert find_support(masks, rng.normal(size=(len(masks), 2)), rng.random(n_players), ADDITIVE) is None
+    target = rng.normal(size=(len(masks), 2))
+    found = find_support(2.0 * masks - 1.0, target, rng.random(n_players), ADDITIVE)
+    assert found is None or (found.largest > 0.1 and np.all(found.missed > 0.5 * np.var(target)))
 
 
 @pytest.mark.parametrize(("d", "calls"), [(8, 150), (12, 480), (14, 1000)])

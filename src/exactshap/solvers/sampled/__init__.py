@@ -14,7 +14,8 @@ r"""Estimate the values of games that can only be called.
    .. math:: \phi_j(m) + \lambda c_j, \qquad \mathrm{error}^2 = (1 - w - h)\, \sigma_j^2 + w V_j + h \max\{\sigma_j^2, V_j\}.
 
 4. *Or without it* (``_estimators``): polynomials (``_polynomial``, ``_frontier``), or an unbiased estimate of what a cross-fitted
-   surrogate misses (``_surrogate``). "auto" takes the values of few terms if these predict all calls left out to rounding (``_support``).
+   surrogate misses (``_surrogate``). "auto" takes the values of few terms if these predict all calls left out to rounding (``_support``), and those of
+   five cross-fitted polynomials or networks (``_network``) where their errors are smaller.
 5. *Many rows of one function* (``_pooled``). One process over rows and coalitions.
 """
 

@@ -39,17 +39,19 @@ them is added to each :math:`r_i^2` in V. It matters with some two pairs a playe
 
 A process has room for so many pairs (:attr:`RegressionProblem.n_fitted`). Those beyond are drawn by size whatever it believes, so that they
 estimate what it misses without bias, and the weight of that estimate is the one of least variance
-(:func:`corrected_by_others`). Networks (``_network``) are each corrected by a fold of the pairs, all of it (:func:`corrected_networks`).
+(:func:`corrected_by_others`). Polynomials (``_support``) and networks (``_network``) are each corrected by a fold of the pairs, all of it
+(:func:`corrected_by_folds`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._network import Network, count_parameters
 from exactshap.solvers.sampled._polynomial import TINIEST, PolynomialFit, by_luck, surprises
 from exactshap.solvers.sampled._sampling import strata
 from exactshap.solvers.sampled.process import CubeProcess, Question, white_functionals
@@ -109,27 +111,37 @@ def corrected_by_others(
     return values + process.unit * share * correction, process.unit * np.sqrt(error)
 
 
-def corrected_networks(
-    networks: list[Network], points: np.ndarray, target: np.ndarray, folds: np.ndarray, semivalue: Semivalue
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the mean corrected values of cross-fitted networks, and their variances: (n_players, n_outputs).
+class Fitted(Protocol):
+    """Predict pairs by a model with exact values."""
+
+    def predict(self, points: np.ndarray) -> np.ndarray: ...
+    def values(self, semivalue: Semivalue) -> np.ndarray: ...
+
+
+def corrected_by_folds(
+    models: Sequence[Fitted],
+    points: np.ndarray,
+    target: np.ndarray,
+    folds: np.ndarray,
+    semivalue: Semivalue,
+    n_parameters: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""Return the mean corrected values of cross-fitted models, their variances (n_players, n_outputs), and mean squares of left-out pairs.
 
     .. math:: \hat\phi = \frac1K \sum_k \Bigl[\phi(f_{-k}) + \sum_{i \text{ not in } k} D_i r_{ki} + c_k\Bigr], \qquad r_k = g - f_{-k}
 
-    ``target`` (n_points, n_outputs) is the odd half g of the game. What a network misses of the pairs it was fitted to is known; :math:`c_k` estimates the
-    others without bias, by its fold, whatever the network has learned. If all networks were the same, this would be the estimate by all pairs at once, but for the
-    means of sizes. The variance is that one's V, with each residual of the network that left it out. Answers that repeat may be predicted by luck, as by a process.
+    ``target`` (n_points, n_outputs) is the odd half g of the game. What a model of ``n_parameters`` misses of the pairs it was fitted to is known; :math:`c_k`
+    estimates the others without bias, by its fold, whatever the model has learned. If all models were the same, this would be the estimate by all pairs at once, but for
+    the means of sizes. The variance is that one's V, with each residual of the model that left it out. Answers that repeat may be predicted by luck, as by a process.
     """
     values, left_out = np.zeros(()), np.empty(target.shape)
-    for fold, network in enumerate(networks):
-        own, residuals = folds == fold, target - network.predict(points)
+    for fold, model in enumerate(models):
+        own, residuals = folds == fold, target - model.predict(points)
         drawn, left_out[own] = Drawn.of(points[own], residuals[own], points[~own], semivalue), residuals[own]
-        values = values + network.values(semivalue) + drawn.known_weights.T @ residuals[~own] + drawn.estimate()[0]
+        values = values + model.values(semivalue) + drawn.known_weights.T @ residuals[~own] + drawn.estimate()[0]
     whole = Drawn.of(points, left_out, points[:0], semivalue)
-    guesses = surprises(
-        by_luck(target, len(points) / count_parameters(points.shape[1], target.shape[1])), target, whole.sizes.counts
-    )
-    return values / len(networks), whole.estimate(guesses)[1]
+    guesses = surprises(by_luck(target, len(points) / n_parameters), target, whole.sizes.counts)
+    return values / len(models), whole.estimate(guesses)[1], (left_out**2).mean(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

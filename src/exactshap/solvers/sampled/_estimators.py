@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
-from exactshap.solvers.sampled._correction import corrected, corrected_by_others, corrected_networks
+from exactshap.solvers.sampled._correction import corrected, corrected_by_folds, corrected_by_others
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -32,7 +33,7 @@ from exactshap.solvers.sampled._polynomial import (
 )
 from exactshap.solvers.sampled._problem import COMPARED_COLUMNS, RegressionProblem
 from exactshap.solvers.sampled._sampling import counted_weights, sizes_of
-from exactshap.solvers.sampled._support import find_support
+from exactshap.solvers.sampled._support import Polynomial, Support, find_support
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
@@ -98,30 +99,63 @@ def _predicts_left_out(problem: RegressionProblem, kernelshap: PolynomialFit) ->
     return len(problem.masks) >= 2 * problem.n_players - 1 and bool(np.all(kernelshap.left_out <= ADDITIVE))
 
 
-def _sparse(problem: RegressionProblem, process: CubeProcess) -> PolynomialFit | None:
-    """Return the polynomial of few terms that predicts every left-out pair, if there is one."""
-    sets = find_support(problem.masks, problem.odd_half, process.theta, ADDITIVE)
-    fit = None if sets is None else _fit_characters(problem, sets)
-    return fit if fit is not None and np.all(fit.left_out <= ADDITIVE) else None
+class Candidate(NamedTuple):
+    """Name models of the odd half that were each fitted to all pairs but a fold."""
+
+    name: str
+    models: Sequence[Polynomial] | Sequence[Network]
+    n_parameters: float
 
 
-def _of_networks(problem: RegressionProblem, process: CubeProcess, estimate: Part) -> Part:
-    """Return the values of networks where these are more certain than the estimate."""
-    if not problem.is_corrected:
-        return estimate
-    missed = (process.checked()[1] ** 2).mean(axis=0)
-    if missed.max() < WORTH or len(problem.masks) < PAIRS_A_PARAMETER * count_parameters(problem.n_players, len(missed)):
-        return estimate
-    points, target = 2.0 * problem.masks - 1.0, problem.odd_half / process.unit
-    folds = np.random.default_rng(0).permutation(len(points)) % FOLDS
-    networks = cross_fit(Network.start(problem.n_players, len(missed)), points, target, folds, missed)
-    if networks is None:
-        return estimate
-    values, variance = corrected_networks(networks, points, target, folds, problem.semivalue)
-    name = f"{FOLDS} networks of {UNITS} units"
-    part = _above_rounding(problem, process.unit * values, process.unit * np.sqrt(variance), name)
+def _polynomials(fitted: Fitting, support: Support) -> Candidate | None:
+    """Return polynomials of few terms, if what the support misses of left-out pairs is less than half of what the process does."""
+    if np.all(support.missed > 0.5 * fitted.missed):
+        return None
+    models = []
+    for fold in range(FOLDS):
+        points, target = fitted.points[fitted.folds != fold], fitted.target[fitted.folds != fold]
+        found = find_support(points, target, fitted.relevances, ADDITIVE)
+        model = None if found is None else Polynomial.fitted(found.polynomial.sets, points, target)
+        if model is None:
+            return None
+        models.append(model)
+    sizes = [len(model.sets) for model in models]
+    return Candidate(f"{FOLDS} polynomials of {min(sizes)} to {max(sizes)} terms", models, float(np.mean(sizes)))
+
+
+def _networks(fitted: Fitting) -> Candidate | None:
+    """Return networks, if the process misses something and a network half of that."""
+    n_players, n_outputs = fitted.points.shape[1], len(fitted.missed)
+    n_parameters = count_parameters(n_players, n_outputs)
+    if fitted.missed.max() < WORTH or len(fitted.points) < PAIRS_A_PARAMETER * n_parameters:
+        return None
+    networks = cross_fit(Network.start(n_players, n_outputs), fitted.points, fitted.target, fitted.folds, fitted.missed)
+    return None if networks is None else Candidate(f"{FOLDS} networks of {UNITS} units", networks, n_parameters)
+
+
+class Fitting(NamedTuple):
+    """Hold the pairs of a problem in the process' unit, their folds, and what the process says of them."""
+
+    points: np.ndarray
+    target: np.ndarray
+    folds: np.ndarray  # (n_pairs,)
+    missed: np.ndarray  # (n_outputs,), mean squares of left-out pairs
+    relevances: np.ndarray
+
+    @classmethod
+    def of(cls, problem: RegressionProblem, process: CubeProcess) -> Fitting:
+        folds = np.random.default_rng(0).permutation(len(problem.masks)) % FOLDS
+        missed = (process.checked()[1] ** 2).mean(axis=0)
+        return cls(2.0 * problem.masks - 1.0, problem.odd_half / process.unit, folds, missed, process.theta)
+
+
+def _more_certain(problem: RegressionProblem, unit: np.ndarray, fitted: Fitting, candidate: Candidate, estimate: Part) -> Part:
+    """Return the estimate, with the values of the candidate for outputs where these have smaller errors."""
+    name, models, n_parameters = candidate
+    values, variance, missed = corrected_by_folds(models, *fitted[:3], problem.semivalue, n_parameters)
+    part = _above_rounding(problem, unit * values, unit * np.sqrt(variance), name)
     errors = [((np.asarray(some.std_error) / problem.unit) ** 2).sum(axis=0) for some in (part, estimate)]
-    better = errors[0] < errors[1]
+    better = (errors[0] < errors[1]) & (missed < fitted.missed)
     if not better.all():
         name = f"{estimate.method}; {name} for {np.count_nonzero(better)} of {len(better)} outputs"
     chosen = {each: np.where(better, getattr(part, each), getattr(estimate, each)) for each in ("values", "std_error")}
@@ -223,23 +257,31 @@ def _warn_unknown(fit: PolynomialFit) -> None:
 
 
 def by_best(problem: RegressionProblem) -> Part:
-    r"""Return the process, with the values of few interactions where these predict every call that is left out.
+    r"""Return the process, or few terms that predict every call that is left out, or models that are more certain.
 
-    Such values may be wrong only by what no call has met. The process says what that could be, and so does the rule of succession: the
+    Values of few terms may be wrong only by what no call has met. The process says what that could be, and so does the rule of succession: the
     next pair of a size with :math:`n_s` called ones differs with probability :math:`1 / (n_s + 1)`, by the mean square of all. The smaller error counts.
     """
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _predicts_left_out(problem, kernelshap):
         return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out")
     process = posterior(problem)
-    sparse = None if kernelshap is None else _sparse(problem, process)
-    if kernelshap is None or sparse is None:
-        return _of_networks(problem, process, _of_process(problem, process, kernelshap))
-    unseen = kernelshap.unseen_error(sizes_of(problem.masks, paired=True), problem.odd_half)
-    std_error = np.minimum(_estimated(problem, process, kernelshap)[1], unseen)
-    return _above_rounding(
-        problem, sparse.values, std_error, f"PolySHAP, {sparse.n_columns} terms, exact on every call left out"
-    )
+    estimate = _of_process(problem, process, kernelshap)
+    if kernelshap is None:
+        return estimate
+    fitted = Fitting.of(problem, process)
+    support = find_support(*fitted[:2], fitted.relevances, ADDITIVE)
+    if support is not None and support.largest <= ADDITIVE:
+        exact = _fit_characters(problem, support.polynomial.sets)
+        if np.all(exact.left_out <= ADDITIVE):
+            unseen = kernelshap.unseen_error(sizes_of(problem.masks, paired=True), problem.odd_half)
+            std_error = np.minimum(np.asarray(estimate.std_error) / problem.unit, unseen)
+            name = f"PolySHAP, {exact.n_columns} terms, exact on every call left out"
+            return _above_rounding(problem, exact.values, std_error, name)
+    for candidate in (None if support is None else _polynomials(fitted, support), _networks(fitted)):
+        if candidate is not None:
+            estimate = _more_certain(problem, process.unit, fitted, candidate, estimate)
+    return estimate
 
 
 def by_unbiased(problem: RegressionProblem) -> Part:

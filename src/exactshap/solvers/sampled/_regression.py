@@ -65,7 +65,7 @@ def solve_regression(
     estimator        what                                                                 index          sampling
     ================ ==================================================================== ============== =========
     auto             process; a polynomial that predicts all calls left out exactly,      any            placed
-                     or networks where the game jumps; ``method`` says which
+                     or polynomials or networks, where more certain; ``method`` says which
     process          Gaussian process over coalitions (all interaction orders, one        any            placed
                      relevance per player), its exact values, corrected by
                      left-out residuals; errors of both

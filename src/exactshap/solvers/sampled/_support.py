@@ -1,71 +1,185 @@
-r"""Find the support of a game of few interactions, by left-out pairs that it predicts to rounding.
+r"""Find a polynomial of few terms for the odd half of a game, by the pairs that it predicts and was not fitted to.
 
-The odd half of a game is a sum of characters, :math:`g(x) = \sum_{|T|\ \text{odd}} c_T \prod_{j \in T} x_j` with x of -1 and 1. One fast
-Walsh-Hadamard transform of what is left of g at the called pairs is its correlation with all of them, of every order. Those that
-correlate most join the support, all coefficients are fitted anew, and so on (orthogonal matching pursuit: Pati, Rezaiifar & Krishnaprasad 1993).
+The odd half of a game is a sum of characters, :math:`g(x) = \sum_{|T|\ \text{odd}} c_T \prod_{j \in T} x_j` with x of -1 and 1. Those that
+correlate most with what is left of g join the support, all coefficients are fitted anew, and so on (orthogonal matching pursuit: Pati,
+Rezaiifar & Krishnaprasad 1993). One fast Walsh-Hadamard transform has the correlations of every order, among twenty players. Among more, all sets
+of three are tried, and unions of sets that have joined: an interaction of several players shows in most of its parts.
 
-One of five pairs takes no part in that. A support is returned only if it predicts all m of them to rounding: one that errs on a share p of all
-pairs passes with probability :math:`(1 - p)^m`, and some twenty are tried. Errors state what that leaves open (``by_best``).
+One of five pairs takes no part in that, and decides how many terms are enough. Where the support predicts all of these m to rounding, it is taken for
+the game: one that errs on a share p of all pairs passes with probability :math:`(1 - p)^m`, and some twenty are tried. Errors state what that
+leaves open (``by_best``). Other supports are corrected by pairs that no part of the search has seen (``_correction``).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from exactshap._runtime.linear_algebra import factorise_lower, solve_factored
+from exactshap.games import ProductGame
+from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._frontier import Sets, character_columns
 from exactshap.solvers.sampled._polynomial import TINIEST
+from exactshap.solvers.sampled._surrogate import game_values
 
-# Players that may interact, the most relevant ones: a transform of 2^19 values takes 8 ms
-MAX_TRANSFORMED = 20
+# Players that may interact, the most relevant ones: a transform of 2^19 values takes 8 ms, all triples of forty 20 ms
+MAX_TRANSFORMED, MAX_JOINED = 20, 40
+MOST_UNIONS = 500  # unions that are tried at once, those of most pairs of sets
 LEFT_OUT = 5  # one of so many pairs
 AXES = 2**7  # values that one product of a transform mixes
 # Characters that join at once, for each one known: fewer are more exact and slower
 STEP, MIN_STEP = 0.2, 4
-# Characters for each fitted pair, beyond which many supports fit; left-out residuals over fitted ones, as soon as some are only fitted
-MOST_CHARACTERS, OVERFITTED = 0.35, 2.0
+# Characters for each pair, beyond which many supports fit; supports in a row that are no better, after which the search ends
+MOST_CHARACTERS, PATIENCE = 0.35, 5
 
 
-def find_support(masks: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float) -> Sets | None:
-    """Return the sets that make up the odd half of a game, or None.
+@dataclass(frozen=True, eq=False)
+class Polynomial:
+    """Hold sets of players and the coefficients (n_sets, n_outputs) of their characters."""
 
-    ``target`` (n_pairs, n_outputs) is that half; single players come first. ``tolerance`` is the residual, in units of the largest value, that counts as rounding.
+    sets: Sets
+    coefficients: np.ndarray
+
+    @classmethod
+    def fitted(cls, sets: Sets, points: np.ndarray, target: np.ndarray) -> Polynomial | None:
+        """Return the least-squares fit to ``target`` (n_points, n_outputs), or None where points do not determine it."""
+        columns = character_columns(points > 0, sets)
+        gram = np.asfortranarray(columns.T @ columns)
+        return None if factorise_lower(gram) else cls(sets, solve_factored(gram, (target.T @ columns).T))
+
+    def predict(self, points: np.ndarray) -> np.ndarray:
+        """Return the odd half (n_points, n_outputs)."""
+        return np.asarray(character_columns(points > 0, self.sets) @ self.coefficients)
+
+    def values(self, semivalue: Semivalue) -> np.ndarray:
+        """Return exact values (n_players, n_outputs): a character is a product."""
+        n_players = sum(len(players) == 1 for players in self.sets)
+        outside = np.ones((len(self.sets), n_players))
+        for row, players in zip(outside, self.sets, strict=True):
+            row[list(players)] = -1.0
+        return game_values(ProductGame(self.coefficients, np.ones_like(outside), outside), semivalue, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Hold the polynomial that predicts best what it was not fitted to, and what it misses there.
+
+    ``missed`` (n_outputs,) are mean squares, ``largest`` is the largest residual in units of the largest value.
     """
-    n_players = masks.shape[1]
-    first, *others = np.sort(np.argsort(-relevances, kind="stable")[:MAX_TRANSFORMED]).tolist()
+
+    polynomial: Polynomial
+    missed: np.ndarray
+    largest: float
+
+
+def find_support(points: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float) -> Support | None:
+    """Return the support of the odd half ``target`` (n_pairs, n_outputs) at ``points`` (n_pairs, n_players), or None if there are too few.
+
+    Single players come first. The search ends at residuals of ``tolerance``, in units of the largest value: they count as rounding.
+    """
+    left_out = np.arange(len(points)) % LEFT_OUT == 0
+    fitted, checked = points[~left_out], points[left_out]
+    units = np.maximum(np.abs(target).max(axis=0, initial=0.0), TINIEST)
+    answers, expected = target[~left_out] / units, target[left_out] / units
     # A mixture of the outputs has the characters of all of them
-    answers = (target / np.maximum(np.abs(target).max(axis=0), TINIEST)) @ np.random.default_rng(0).normal(size=target.shape[1])
-    left_out = np.arange(len(masks)) % LEFT_OUT == 0
-    # A pair is named by its half with the first player, so that characters of the others tell all odd ones apart
-    side = np.where(masks[:, first], 1.0, -1.0)
-    names = (masks[:, others] != masks[:, [first]]) @ (1 << np.arange(len(others)))
-    sets: Sets = tuple((j,) for j in range(n_players))
-    columns = character_columns(masks, sets)
-    while len(sets) <= MOST_CHARACTERS * len(masks):
-        coefficients = _coefficients(columns[~left_out], answers[~left_out])
-        if coefficients is None:
-            return None
-        residual = answers - columns @ coefficients
-        missed, fitted = np.abs(residual[left_out]), residual[~left_out]
-        if missed.max() <= tolerance * np.abs(answers).max():
-            return tuple(sorted(sets, key=len))
-        if np.mean(missed**2) > OVERFITTED**2 * np.mean(fitted**2):
-            return None
-        sums = np.bincount(names[~left_out], side[~left_out] * fitted, 2 ** len(others))
-        n_more = min(max(round(STEP * len(sets)), MIN_STEP), len(sums))
-        strongest = np.argpartition(-np.abs(_transformed(sums)), n_more - 1)[:n_more]
-        members = np.zeros((len(strongest), n_players), bool)
-        members[:, others] = strongest[:, None] >> np.arange(len(others)) & 1
-        members[:, first] = members.sum(axis=1) % 2 == 0
-        more = tuple(tuple(np.flatnonzero(row).tolist()) for row in members)
-        sets, columns = sets + more, np.concatenate([columns, character_columns(masks, more)], axis=1)
-    return None
+    mixture = np.random.default_rng(0).normal(size=target.shape[1])
+    candidates = Candidates.of(fitted, relevances)
+    sets: Sets = tuple((j,) for j in range(points.shape[1]))
+    best, n_worse = None, 0
+    columns, gram = np.empty((len(fitted), 0)), np.empty((0, 0))
+    while len(sets) <= MOST_CHARACTERS * len(points):
+        more = character_columns(fitted > 0, sets[columns.shape[1] :])
+        across = columns.T @ more
+        columns, gram = np.concatenate([columns, more], axis=1), np.block([[gram, across], [across.T, more.T @ more]])
+        factor = np.asfortranarray(gram)
+        if factorise_lower(factor):
+            break
+        polynomial = Polynomial(sets, solve_factored(factor, (answers.T @ columns).T))
+        residuals = polynomial.predict(checked) - expected
+        missed, largest = (residuals**2).mean(axis=0), float(np.abs(residuals @ mixture).max(initial=0.0))
+        if best is None or missed.sum() < (best.missed / units**2).sum():
+            scaled = Polynomial(sets, polynomial.coefficients * units)
+            best, n_worse = Support(scaled, missed * units**2, largest / np.abs(expected @ mixture).max(initial=TINIEST)), 0
+        elif (n_worse := n_worse + 1) == PATIENCE:
+            break
+        if best.largest <= tolerance:
+            break
+        sets += candidates.strongest((answers - columns @ polynomial.coefficients) @ mixture, sets)
+    return best
 
 
-def _coefficients(columns: np.ndarray, answers: np.ndarray) -> np.ndarray | None:
-    """Return least-squares coefficients (n_columns,), or None if the rows do not determine them."""
-    gram = np.asfortranarray(columns.T @ columns)
-    return None if factorise_lower(gram) else solve_factored(gram, (answers @ columns)[:, None])[:, 0]
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Hold the pairs of a search: of ``points`` (n_pairs, n_joined) the most relevant ``players``, named by bits of integers."""
+
+    players: np.ndarray
+    points: np.ndarray
+    side: np.ndarray  # (n_pairs,), of the first player
+    names: np.ndarray  # (n_pairs,), of the half with the first player, so that characters of the others tell all odd ones apart
+
+    @classmethod
+    def of(cls, points: np.ndarray, relevances: np.ndarray) -> Candidates:
+        players = np.argsort(-relevances, kind="stable")[:MAX_JOINED]
+        points = points[:, players].astype(np.float32)
+        others = points[:, 1:MAX_TRANSFORMED] != points[:, :1]
+        return cls(players, points, points[:, 0], others @ (1 << np.arange(others.shape[1])))
+
+    def strongest(self, residual: np.ndarray, sets: Sets) -> Sets:
+        """Return the sets that correlate most with the residual (n_pairs,)."""
+        n_more = max(round(STEP * len(sets)), MIN_STEP)
+        found = [self._of_every_order(residual)]
+        if len(self.players) > MAX_TRANSFORMED:
+            found += [self._of_three(residual), self._of_unions(residual, sets)]
+        found = [_largest(codes, strengths, n_more) for codes, strengths in found]
+        codes, strengths = (np.concatenate(part) for part in zip(*found, strict=True))
+        codes, first = np.unique(codes, return_index=True)
+        members = _bits(_largest(codes, strengths[first], n_more)[0], len(self.players))
+        return tuple(sorted((tuple(np.sort(self.players[row]).tolist()) for row in members), key=len))
+
+    def _of_every_order(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n_others = min(len(self.players), MAX_TRANSFORMED) - 1
+        strengths = np.abs(_transformed(np.bincount(self.names, self.side * residual, 2**n_others)))
+        codes = np.arange(2**n_others, dtype=np.uint64)
+        # The first player makes the number of players odd
+        return codes << np.uint64(1) | np.uint64(1) - np.bitwise_count(codes) % np.uint64(2), strengths
+
+    def _of_three(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        codes, strengths, bit = [], [], np.uint64(1) << np.arange(len(self.players), dtype=np.uint64)
+        for i in range(len(self.players) - 2):
+            after = self.points[:, i + 1 :]
+            j, k = np.triu_indices(after.shape[1], 1)
+            moments = after.T @ ((residual.astype(np.float32) * self.points[:, i])[:, None] * after)
+            codes.append(bit[i] | bit[i + 1 + j] | bit[i + 1 + k])
+            strengths.append(np.abs(moments[j, k]))
+        return np.concatenate(codes), np.concatenate(strengths)
+
+    def _of_unions(self, residual: np.ndarray, sets: Sets) -> tuple[np.ndarray, np.ndarray]:
+        place = np.empty(self.players.max() + 1, np.uint64)
+        place[self.players] = np.arange(len(self.players))
+        joined = [players for players in sets if len(players) > 1]
+        codes = np.array([np.bitwise_or.reduce(np.uint64(1) << place[list(players)]) for players in joined], np.uint64)
+        one, other = np.triu_indices(len(codes), 1)
+        unions = codes[one] | codes[other]
+        unions = unions[(codes[one] & codes[other] > 0) & (np.bitwise_count(unions) % 2 == 1)]
+        codes, times = np.unique(unions, return_counts=True)
+        codes = _largest(codes, times, MOST_UNIONS)[0]
+        # A product of signs is -1 if an odd number of them is
+        n_negative = (self.points < 0).astype(np.float32) @ _bits(codes, len(self.players)).T
+        is_odd = (n_negative.astype(np.uint8) & 1).astype(np.float32)
+        return codes, np.abs(residual.sum() - 2.0 * (residual.astype(np.float32) @ is_odd))
+
+
+def _largest(codes: np.ndarray, strengths: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the codes of the largest strengths, and these."""
+    n = min(most, len(codes))
+    chosen = np.argpartition(-strengths, n - 1)[:n] if n else np.arange(0)
+    return codes[chosen], strengths[chosen]
+
+
+def _bits(codes: np.ndarray, n: int) -> np.ndarray:
+    """Return the members (n_codes, n) that integers name."""
+    return (codes[:, None] >> np.arange(n, dtype=np.uint64) & np.uint64(1)).astype(bool)
 
 
 def _transformed(values: np.ndarray) -> np.ndarray:
