@@ -139,6 +139,23 @@ def test_hybrids_of_frames_take_each_column_from_rows_of_its_own(library):
     assert here.hybrid(other, np.array([False, True, True])).column(0).tolist() == [3.5, 4.5]
 
 
+def test_labels_of_rows_in_another_order_are_warned_of():
+    """Cells go to the rows by position, as in scikit-learn, and a Series that was shuffled alone is another target."""
+    target, shuffled = pd.Series(Y), pd.Series(Y)[::-1]
+    explanation = explain(FOREST, FRAME)
+    calls = {
+        "y": lambda y: decompose_r2(FOREST, FRAME, y),
+        "sample_weight": lambda weights: decompose_r2(FOREST, FRAME, Y, sample_weight=weights**2),
+        "column": lambda labels: explanation.by(labels > 0.0),
+    }
+    for what, call in calls.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ExplanationWarning)
+            call(target), call(shuffled.to_numpy()), call(target.set_axis(range(100, 160)))
+        with pytest.warns(ExplanationWarning, match=rf"`{what}` has the labels of the rows in another order.*Pass {what}.loc"):
+            call(shuffled)
+
+
 BOOSTING = GradientBoostingRegressor(n_estimators=2).fit(FRAME, Y)
 INFINITE = r"infinity or a value too large for dtype..float32.. .first at row 1, column 'd'"
 UNREAD = [

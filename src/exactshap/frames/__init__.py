@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exactshap.frames._columns import check_columns as check_columns
 from exactshap.frames._columns import underscored as underscored
+from exactshap.frames._columns import warn_of_other_order as warn_of_other_order
 from exactshap.frames._columns import with_column_of as with_column_of
 from exactshap.frames._columns import with_dtypes_of as with_dtypes_of
 from exactshap.frames._hybrids import above as above

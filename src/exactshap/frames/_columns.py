@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, message, warn
 from exactshap.frames._table import Table
 
 _NAMES_SHOWN = 12
@@ -38,6 +38,27 @@ def check_columns(
     if table.n_columns != n_features:
         raise InputError(f"{what} has {table.n_columns} features, but {owner} is expecting {n_features} features as input")
     return table
+
+
+def warn_of_other_order(table: Table, column: Any, what: str) -> None:
+    """Warn of a Series with the labels of the rows in another order, as its cells go to the rows by position.
+
+    >>> import pandas as pd
+    >>> from exactshap.frames import as_table
+    >>> rows = pd.DataFrame({"a": [1.0, 2.0]})
+    >>> warn_of_other_order(as_table(rows), rows["a"], "y")  # says nothing
+    """
+    other: Any = getattr(column, "index", None)
+    if not table.dtypes or type(other).__module__.partition(".")[0] != "pandas":
+        return
+    index = table.native.index
+    if len(index) == len(other) and not index.equals(other) and index.isin(other).all() and other.isin(index).all():
+        got = f"Got {list(other[:3])} for rows {list(index[:3])}"
+        do = f"Pass {what}.loc[X.index], or {what}.to_numpy() if the positions are meant"
+        warn(
+            message(f"`{what}` has the labels of the rows in another order, and goes to them by position", got, do),
+            ExplanationWarning,
+        )
 
 
 def underscored(name: str) -> str:

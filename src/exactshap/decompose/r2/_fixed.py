@@ -60,7 +60,7 @@ def fixed_shares(
     if reader.traits.value_function == "path_dependent":
         convert(model)  # raises for trees inside other models, and says which part to pass
     _require_target(reader)
-    target = Target(target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows))
+    target = Target(target_of(model, y, table), weights_of(sample_weight, table))
     target.require_variation()
     blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, table.n_rows, BLOCK_ROWS)]
     parts = [

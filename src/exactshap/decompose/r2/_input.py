@@ -22,7 +22,7 @@ from exactshap.errors import (
     UnsupportedStructureError,
     warn,
 )
-from exactshap.frames import Table, as_table, check_columns
+from exactshap.frames import Table, as_table, check_columns, warn_of_other_order
 from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, owners, readable
@@ -167,7 +167,7 @@ def problem_of(
     table = check_columns(table, fitted, ensemble.n_features, owner=ensemble.name)
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
     players, player_names = players_of(Request(groups=groups), names)
-    target, weights = target_of(model, y, table.n_rows), weights_of(sample_weight, table.n_rows)
+    target, weights = target_of(model, y, table), weights_of(sample_weight, table)
     do = "Refit with constant leaves, or explain predictions: Explainer(model, background)"
     ensemble.require_constant_leaves(f"game of {statistic}", do)
     ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
@@ -219,14 +219,15 @@ def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarr
     return np.asarray(model.predict(table.native), float).reshape(-1)
 
 
-def target_of(model: Model, y: Column, n_rows: int) -> np.ndarray:
+def target_of(model: Model, y: Column, table: Table) -> np.ndarray:
     """Return y as float64; the labels of a binary classifier become 0 and 1."""
+    warn_of_other_order(table, y, "y")
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         raise InputError("`y` must have shape (n_rows,)", f"Got {np.shape(y)}")
-    _same_length(values, n_rows, "y")
+    _same_length(values, table.n_rows, "y")
     classes = getattr(model, "classes_", None)
     if classes is not None and len(classes) == 2:
         unknown = ~np.isin(values, classes)
@@ -240,13 +241,14 @@ def target_of(model: Model, y: Column, n_rows: int) -> np.ndarray:
     return _finite(values, "y")
 
 
-def weights_of(sample_weight: Column, n_rows: int) -> np.ndarray:
+def weights_of(sample_weight: Column, table: Table) -> np.ndarray:
     if sample_weight is None:
-        return np.ones(n_rows)
+        return np.ones(table.n_rows)
+    warn_of_other_order(table, sample_weight, "sample_weight")
     values = np.asarray(sample_weight)
     if values.ndim != 1:
         raise InputError("`sample_weight` must have shape (n_rows,)", f"Got {values.shape}")
-    _same_length(values, n_rows, "sample_weight")
+    _same_length(values, table.n_rows, "sample_weight")
     weights = _finite(values, "sample_weight")
     if (weights < 0).any() or not weights.sum() > 0:
         raise InputError("`sample_weight` must not be negative and must not all be zero", f"Smallest {weights.min():.6g}")

@@ -216,7 +216,7 @@ def _prepare(
     players, player_names = players_of(Request(groups=groups), names)
     order = [column for columns in players for column in columns]
     start = np.concatenate([[0], np.cumsum([len(columns) for columns in players])]).astype(np.int64)
-    target, weights = target_of(None, y, table.n_rows), weights_of(sample_weight, table.n_rows)
+    target, weights = target_of(None, y, table), weights_of(sample_weight, table)
     kept = weights > 0.0
     problem = LeastSquares(numbers[kept][:, order], target[kept], weights[kept], bool(model.fit_intercept), start)
     return problem, player_names, table.native

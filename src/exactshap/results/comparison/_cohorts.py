@@ -12,7 +12,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from exactshap.frames import as_table
+from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.comparison._comparison import Comparison, compare
 from exactshap.results.comparison._picture import draw_cohorts
 from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, player_columns
@@ -156,6 +156,8 @@ def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
     if values.shape != (explanation.n_rows,):
         got = f"Got shape {values.shape} for {explanation.n_rows} rows"
         raise InputError("Rows are grouped by a column of the data or by one label for each row", got)
+    if explanation.data is not None:
+        warn_of_other_order(as_table(explanation.data), column, "column")
     return str(getattr(column, "name", None) or "labels"), values
 
 
