@@ -10,7 +10,8 @@ from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.sampled import _estimators
-from exactshap.solvers.sampled._estimators import ADDITIVE, Candidate, Fitting, _polynomials
+from exactshap.solvers.sampled._cross_fitted import Candidate, Pairs, polynomials
+from exactshap.solvers.sampled._estimators import ADDITIVE
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, sizes_of, strata
@@ -107,37 +108,31 @@ def test_candidates_are_as_strong_as_they_correlate():
     assert unions == {(0, 1, 2, 5, 7), (0, 1, 2, 5, 9, 11, 20)}  # the other two that overlap are even
 
 
-def fitting(rng):
-    """Return what polynomials are fitted to: few terms and noise."""
+def noisy_pairs(rng):
+    """Return pairs of few terms and noise."""
     points = np.where(rng.random((150, 8)) < 0.5, -1.0, 1.0)
     target = (points[:, 0] * points[:, 1] * points[:, 2] + points[:, 3] + 0.1 * rng.normal(size=150))[:, None]
-    return Fitting(points, target, np.arange(150) % 5, np.ones(1), np.ones(8))
+    return Pairs(points, target, np.arange(150) % 5, np.ones(1), np.ones(8))
 
 
 def test_polynomials_do_not_know_their_fold():
-    fitted = fitting(np.random.default_rng(10))
-    support = find_support(*fitted[:2], fitted.relevances, ADDITIVE)
-    models = _polynomials(fitted, support).models
+    pairs = noisy_pairs(np.random.default_rng(10))
+    support = find_support(pairs.points, pairs.target, pairs.relevances, ADDITIVE)
+    models = polynomials(pairs, support, ADDITIVE).models
     for fold, model in enumerate(models):
-        changed = np.where(fitted.folds[:, None] == fold, 2.0, fitted.target)
-        other = _polynomials(fitted._replace(target=changed), support).models[fold]
+        changed = np.where(pairs.folds[:, None] == fold, 2.0, pairs.target)
+        other = polynomials(pairs._replace(target=changed), support, ADDITIVE).models[fold]
         assert model.sets == other.sets
         np.testing.assert_array_equal(model.coefficients, other.coefficients)
 
 
 @pytest.mark.parametrize("times", [0.5, 2.0])
 def test_models_that_miss_more_than_the_process_do_not_count_however_certain(monkeypatch, times):
-    process = []
+    class Certain(Candidate):
+        def corrected(self, pairs, semivalue):
+            return np.zeros((12, 1)), np.zeros((12, 1)), times * pairs.missed
 
-    def certain(models, points, *rest):
-        return np.zeros((12, 1)), np.zeros((12, 1)), times * process[0].missed
-
-    def nothing(fitted, support):
-        process.append(fitted)
-        return Candidate("nothing", [], 1.0)
-
-    monkeypatch.setattr(_estimators, "corrected_by_folds", certain)
-    monkeypatch.setattr(_estimators, "_polynomials", nothing)
+    monkeypatch.setattr(_estimators, "polynomials", lambda *_: Certain("nothing", [], 1.0))
     weights = np.random.default_rng(0).normal(size=12)
     found = solve(OracleGame(lambda masks: np.exp(masks @ weights), 12), budget=300, random_state=0, method="regression")
     assert ("nothing" in found.method) == (times < 1.0)

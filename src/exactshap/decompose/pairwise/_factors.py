@@ -34,7 +34,7 @@ KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
 # As a fraction of the bandwidth: where rows of a column differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
 # Rows: from here on, a column of categories that few rows share is named.
-FEW_ROWS = 20
+MIN_ROWS = 20
 # distances and bandwidths up to here, and down to its reciprocal, have squares that neither overflow nor vanish
 SQUARABLE = 2.0**500
 # Rows: the median distance is exact up to here, and that of a seeded subsample of this size beyond.
@@ -201,7 +201,7 @@ def _warn_of_identifiers(columns: np.ndarray, texts: list[int], names: tuple[str
     n_rows = columns.shape[1]
     for j in texts:
         n_categories = int(columns[j].max(initial=-1.0)) + 1
-        if n_rows >= FEW_ROWS and 4 * n_categories > n_rows:
+        if n_rows >= MIN_ROWS and 4 * n_categories > n_rows:
             what = f"Few rows share a category of {names[j]!r}, which hides what the other columns hold"
             warn(message(what, f"{n_categories} categories in {n_rows} rows", "Leave it out"), ExplanationWarning)
 

@@ -133,7 +133,7 @@ def no_response(model: Model, why: str) -> UnsupportedStructureError:
     """Return the error for a model without a known response of its score."""
     way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
     do = f"Call the model: explain(model.{way}, X, background), sampled beyond 13 players"
-    if way == "predict" and hasattr(model, "decision_function"):  # whose predict returns labels
+    if way == "predict" and hasattr(model, "decision_function"):  # its predict returns labels
         do = "Explain its decision function, explain(model, X, background), or fit CalibratedClassifierCV(model) for probabilities"
     return UnsupportedStructureError(f"The response of {type(model).__name__} is no known function of its score", why, do)
 

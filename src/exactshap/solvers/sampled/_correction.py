@@ -73,12 +73,15 @@ def corrected(kernelshap: PolynomialFit, process: CubeProcess, question: Questio
 
 
 def beyond_chance(squares: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """Return the share of an estimate that is not chance, given its sum of squares and the variance of that (n_outputs,)."""
+    """Return the share of an estimate that is not chance.
+
+    ``squares`` (n_outputs,) is its sum of squares, of which chance has ``chance``.
+    """
     return np.asarray(np.maximum(1.0 - chance / np.maximum(squares, TINIEST), 0.0))
 
 
 def drawn_together(values: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """Return values (n_players, n_outputs) nearer to their mean, by the variance ``chance`` (n_outputs,) of their sum of squares."""
+    """Return values (n_players, n_outputs) nearer to their mean: chance adds ``chance`` (n_outputs,) to their squares."""
     mean, n = values.mean(axis=0), len(values)
     away = values - mean
     return mean + beyond_chance((away**2).sum(axis=0), chance * max(n - 3, 0) / max(n - 1, 1)) * away
@@ -229,7 +232,7 @@ class Correction:
         return cls(missed, variance, wrong, unknown, moves, squares, few)
 
     def added(self, values: np.ndarray) -> np.ndarray:
-        """Return what is added to the process' ``values`` (n_players, n_outputs): what is beyond chance, along them and across."""
+        """Return what is added to the process' values: what is beyond chance, along them and across, (n_players, n_outputs)."""
         away = values - values.mean(axis=0)
         away /= np.maximum(np.sqrt((away**2).sum(axis=0)), TINIEST)
         along = (away * self.missed).sum(axis=0)

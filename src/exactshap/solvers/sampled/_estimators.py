@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, message
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
-from exactshap.solvers.sampled._correction import corrected, corrected_by_folds, corrected_by_others
+from exactshap.solvers.sampled._correction import corrected, corrected_by_others
+from exactshap.solvers.sampled._cross_fitted import FOLDS, Pairs, networks, polynomials
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -22,7 +22,6 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._network import UNITS, Network, count_parameters, cross_fit
 from exactshap.solvers.sampled._polynomial import (
     PolynomialFit,
     by_luck,
@@ -33,7 +32,7 @@ from exactshap.solvers.sampled._polynomial import (
 )
 from exactshap.solvers.sampled._problem import COMPARED_COLUMNS, RegressionProblem
 from exactshap.solvers.sampled._sampling import counted_weights, sizes_of
-from exactshap.solvers.sampled._support import Polynomial, Support, find_support
+from exactshap.solvers.sampled._support import find_support
 from exactshap.solvers.sampled._surrogate import SURROGATES, posterior
 from exactshap.solvers.sampled.process import CubeProcess, white_functionals
 
@@ -43,9 +42,6 @@ ENOUGH_PAIRS = 1.5
 ROUNDING = 16.0
 # Relative residual of left-out pairs of KernelSHAP that counts as rounding
 ADDITIVE = 1e-10
-FOLDS = 5
-# Pairs for each parameter of a network; the process' mean square of left-out residuals, of the game's, from which networks are tried
-PAIRS_A_PARAMETER, WORTH = 1.5, 1e-3
 # Players up to which weights are inspected: beyond, Shapley's own underflow to 0
 MAX_UNDERFLOWN = 1020
 
@@ -97,69 +93,6 @@ def _predicts_left_out(problem: RegressionProblem, kernelshap: PolynomialFit) ->
     Only with twice as many pairs as players: fewer fit anything.
     """
     return len(problem.masks) >= 2 * problem.n_players - 1 and bool(np.all(kernelshap.left_out <= ADDITIVE))
-
-
-class Candidate(NamedTuple):
-    """Name models of the odd half that were each fitted to all pairs but a fold."""
-
-    name: str
-    models: Sequence[Polynomial] | Sequence[Network]
-    n_parameters: float
-
-
-def _polynomials(fitted: Fitting, support: Support) -> Candidate | None:
-    """Return polynomials of few terms, if what the support misses of left-out pairs is less than half of what the process does."""
-    if np.all(support.missed > 0.5 * fitted.missed):
-        return None
-    models = []
-    for fold in range(FOLDS):
-        points, target = fitted.points[fitted.folds != fold], fitted.target[fitted.folds != fold]
-        found = find_support(points, target, fitted.relevances, ADDITIVE)
-        model = None if found is None else Polynomial.fitted(found.polynomial.sets, points, target)
-        if model is None:
-            return None
-        models.append(model)
-    sizes = [len(model.sets) for model in models]
-    return Candidate(f"{FOLDS} polynomials of {min(sizes)} to {max(sizes)} terms", models, float(np.mean(sizes)))
-
-
-def _networks(fitted: Fitting) -> Candidate | None:
-    """Return networks, if the process misses something and a network half of that."""
-    n_players, n_outputs = fitted.points.shape[1], len(fitted.missed)
-    n_parameters = count_parameters(n_players, n_outputs)
-    if fitted.missed.max() < WORTH or len(fitted.points) < PAIRS_A_PARAMETER * n_parameters:
-        return None
-    networks = cross_fit(Network.start(n_players, n_outputs), fitted.points, fitted.target, fitted.folds, fitted.missed)
-    return None if networks is None else Candidate(f"{FOLDS} networks of {UNITS} units", networks, n_parameters)
-
-
-class Fitting(NamedTuple):
-    """Hold the pairs of a problem in the process' unit, their folds, and what the process says of them."""
-
-    points: np.ndarray
-    target: np.ndarray
-    folds: np.ndarray  # (n_pairs,)
-    missed: np.ndarray  # (n_outputs,), mean squares of left-out pairs
-    relevances: np.ndarray
-
-    @classmethod
-    def of(cls, problem: RegressionProblem, process: CubeProcess) -> Fitting:
-        folds = np.random.default_rng(0).permutation(len(problem.masks)) % FOLDS
-        missed = (process.checked()[1] ** 2).mean(axis=0)
-        return cls(2.0 * problem.masks - 1.0, problem.odd_half / process.unit, folds, missed, process.theta)
-
-
-def _more_certain(problem: RegressionProblem, unit: np.ndarray, fitted: Fitting, candidate: Candidate, estimate: Part) -> Part:
-    """Return the estimate, with the values of the candidate for outputs where these have smaller errors."""
-    name, models, n_parameters = candidate
-    values, variance, missed = corrected_by_folds(models, *fitted[:3], problem.semivalue, n_parameters)
-    part = _above_rounding(problem, unit * values, unit * np.sqrt(variance), name)
-    errors = [((np.asarray(some.std_error) / problem.unit) ** 2).sum(axis=0) for some in (part, estimate)]
-    better = (errors[0] < errors[1]) & (missed < fitted.missed)
-    if not better.all():
-        name = f"{estimate.method}; {name} for {np.count_nonzero(better)} of {len(better)} outputs"
-    chosen = {each: np.where(better, getattr(part, each), getattr(estimate, each)) for each in ("values", "std_error")}
-    return replace(estimate, method=name, **chosen) if better.any() else estimate
 
 
 def is_predicted(problem: RegressionProblem) -> bool:
@@ -269,8 +202,8 @@ def by_best(problem: RegressionProblem) -> Part:
     estimate = _of_process(problem, process, kernelshap)
     if kernelshap is None:
         return estimate
-    fitted = Fitting.of(problem, process)
-    support = find_support(*fitted[:2], fitted.relevances, ADDITIVE)
+    pairs = Pairs.of(problem, process)
+    support = find_support(pairs.points, pairs.target, pairs.relevances, ADDITIVE)
     if support is not None and support.largest <= ADDITIVE:
         exact = _fit_characters(problem, support.polynomial.sets)
         if np.all(exact.left_out <= ADDITIVE):
@@ -278,10 +211,24 @@ def by_best(problem: RegressionProblem) -> Part:
             std_error = np.minimum(np.asarray(estimate.std_error) / problem.unit, unseen)
             name = f"PolySHAP, {exact.n_columns} terms, exact on every call left out"
             return _above_rounding(problem, exact.values, std_error, name)
-    for candidate in (None if support is None else _polynomials(fitted, support), _networks(fitted)):
+    for candidate in (polynomials(pairs, support, ADDITIVE), networks(pairs)):
         if candidate is not None:
-            estimate = _more_certain(problem, process.unit, fitted, candidate, estimate)
+            values, variance, missed = candidate.corrected(pairs, problem.semivalue)
+            unit = process.unit
+            part = _above_rounding(problem, unit * values, unit * np.sqrt(variance), candidate.name)
+            estimate = _more_certain(problem, part, estimate, missed < pairs.missed)
     return estimate
+
+
+def _more_certain(problem: RegressionProblem, part: Part, estimate: Part, may: np.ndarray) -> Part:
+    """Return the estimate, with another part's values for the outputs that ``may`` have them, with smaller errors."""
+    errors = [((np.asarray(some.std_error) / problem.unit) ** 2).sum(axis=0) for some in (part, estimate)]
+    better = (errors[0] < errors[1]) & may
+    name = part.method
+    if not better.all():
+        name = f"{estimate.method}; {name} for {np.count_nonzero(better)} of {len(better)} outputs"
+    chosen = {each: np.where(better, getattr(part, each), getattr(estimate, each)) for each in ("values", "std_error")}
+    return replace(estimate, method=name, **chosen) if better.any() else estimate
 
 
 def by_unbiased(problem: RegressionProblem) -> Part:

@@ -74,9 +74,9 @@ class Support:
 
 
 def find_support(points: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float) -> Support | None:
-    """Return the support of the odd half ``target`` (n_pairs, n_outputs) at ``points`` (n_pairs, n_players), or None if there are too few.
+    """Return the support of an odd half, or None where pairs are too few.
 
-    Single players come first. The search ends at residuals of ``tolerance``, in units of the largest value: they count as rounding.
+    ``points`` (n_pairs, n_players), ``target`` (n_pairs, n_outputs). Single players come first. The search ends at residuals of ``tolerance``, in units of the largest value: they count as rounding.
     """
     left_out = np.arange(len(points)) % LEFT_OUT == 0
     fitted, checked = points[~left_out], points[left_out]
@@ -183,7 +183,10 @@ def _bits(codes: np.ndarray, n: int) -> np.ndarray:
 
 
 def _transformed(values: np.ndarray) -> np.ndarray:
-    """Return the Walsh-Hadamard transform of 2^k values, in single precision: a product with a small matrix for each few of the k axes."""
+    """Return the Walsh-Hadamard transform of 2^k values, in single precision.
+
+    It is a product with a small matrix for each few of the k axes.
+    """
     from scipy.linalg import hadamard
 
     values, done = values.astype(np.float32), 1
