@@ -7,12 +7,12 @@ from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.sampled._correction import corrected_by_folds
-from exactshap.solvers.sampled._network import LONGEST, Network, cross_fit
+from exactshap.solvers.sampled._network import FIRST_STEPS, LONGEST, MORE_STEPS, Network, cross_fit
 from tolerances import VARIANCE_RATIO, assert_close
 
 
 def random_network(rng, n_players, n_outputs, steepness=1.0):
-    network = Network.start(n_players, n_outputs)
+    network = Network.starts(n_players, n_outputs)[0]
     parts = (network.weights, network.bias, network.out)
     return Network(*(steepness * rng.normal(size=part.shape) for part in parts))
 
@@ -53,16 +53,32 @@ def test_a_network_learns_another_one():
     rng = np.random.default_rng(3)
     points, other = rng.choice([-1.0, 1.0], size=(400, 6)), random_network(rng, 6, 2)
     target = other.predict(points)
-    fitted = Network.start(6, 2).fitted(points, target, 1000)
+    fitted = Network.starts(6, 2)[0].fitted(points, target, 1000)
     assert np.mean((fitted.predict(points) - target) ** 2) < 0.01 * np.mean(target**2)
+
+
+def test_the_best_of_several_starts_goes_on():
+    """The one that misses least of the pairs it was fitted to after the first steps, for each fold on its own."""
+    rng = np.random.default_rng(11)
+    points = rng.choice([-1.0, 1.0], size=(200, 9))
+    target = np.sign(points @ rng.integers(1, 9, size=9) - 0.5)[:, None]
+    starts, folds = Network.starts(9, 1), np.arange(200) % 4
+    chosen = set()
+    for fold, network in enumerate(cross_fit(starts, points, target, folds, np.array([1e9]))):
+        known = points[folds != fold], target[folds != fold]
+        tried = [start.fitted(*known, FIRST_STEPS) for start in starts]
+        best = min(range(len(starts)), key=lambda k: np.sum((tried[k].predict(known[0]) - known[1]) ** 2))
+        chosen.add(best)
+        np.testing.assert_array_equal(network.weights, tried[best].fitted(*known, MORE_STEPS).weights)
+    assert len(chosen) > 1
 
 
 def test_networks_of_long_expansions_are_not_taken():
     points = np.random.default_rng(4).choice([-1.0, 1.0], size=(60, 4))
     steep = random_network(np.random.default_rng(4), 4, 1, steepness=2.0 * LONGEST)
     target, folds = np.sign(steep.predict(points)), np.arange(60) % 3
-    assert cross_fit(steep, points, target, folds, np.array([1e9])) is None
-    assert cross_fit(Network.start(4, 1), points, target, folds, np.array([1e9])) is not None
+    assert cross_fit([steep], points, target, folds, np.array([1e9])) is None
+    assert cross_fit(Network.starts(4, 1), points, target, folds, np.array([1e9])) is not None
 
 
 def every_pair(n_players):
@@ -115,9 +131,9 @@ def test_networks_do_not_know_their_fold():
     rng = np.random.default_rng(7)
     points, target = rng.choice([-1.0, 1.0], size=(60, 4)), rng.normal(size=(60, 1))
     folds, easy = np.arange(60) % 3, np.array([1e9])
-    networks = cross_fit(Network.start(4, 1), points, target, folds, easy)
+    networks = cross_fit(Network.starts(4, 1), points, target, folds, easy)
     for fold, network in enumerate(networks):
-        others = cross_fit(Network.start(4, 1), points, np.where(folds[:, None] == fold, 2.0, target), folds, easy)
+        others = cross_fit(Network.starts(4, 1), points, np.where(folds[:, None] == fold, 2.0, target), folds, easy)
         np.testing.assert_array_equal(network.weights, others[fold].weights)
         assert sum(np.array_equal(one.weights, other.weights) for one, other in zip(networks, others, strict=True)) == 1
 

@@ -71,5 +71,5 @@ def networks(pairs: Pairs) -> Candidate | None:
     n_parameters = count_parameters(n_players, n_outputs)
     if pairs.missed.max() < WORTH or len(pairs.points) < PAIRS_A_PARAMETER * n_parameters:
         return None
-    models = cross_fit(Network.start(n_players, n_outputs), pairs.points, pairs.target, pairs.folds, pairs.missed)
+    models = cross_fit(Network.starts(n_players, n_outputs), pairs.points, pairs.target, pairs.folds, pairs.missed)
     return None if models is None else Candidate(f"{FOLDS} networks of {UNITS} units", models, n_parameters)

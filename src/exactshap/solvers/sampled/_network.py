@@ -20,8 +20,10 @@ from exactshap.solvers.sampled._surrogate import game_values
 
 UNITS = 4
 DECAY = 1e-3  # of squared weights, over the number of pairs
-# Steps of a fit, and how much of the process' mean squared residuals of left-out pairs may be left after them
-STEPS = ((50, 4.0), (250, 0.5))
+# Steps from each start, and of the best of them: from one start, units often stay where they tell little
+STARTS, FIRST_STEPS, MORE_STEPS = 4, 50, 250
+# How much of the process' mean squared residuals of left-out pairs may be left after the first steps and in the end
+HOPELESS, WORTH = 4.0, 0.5
 LONGEST = 1000.0  # sum of a unit's weights: half of what expansions go to
 
 
@@ -34,16 +36,20 @@ class Network:
     out: np.ndarray
 
     @classmethod
-    def start(cls, n_players: int, n_outputs: int) -> Network:
+    def starts(cls, n_players: int, n_outputs: int) -> list[Network]:
         """Return units in random directions, the same for every game (Glorot & Bengio 2010)."""
-        rng = np.random.default_rng(0)
         reach = np.sqrt(6.0 / (n_players + UNITS))
         shapes = (n_players, UNITS), (UNITS,), (UNITS, n_outputs)
-        return cls(*(rng.uniform(-reach, reach, shape) for shape in shapes))
+        rngs = map(np.random.default_rng, range(STARTS))
+        return [cls(*(rng.uniform(-reach, reach, shape) for shape in shapes)) for rng in rngs]
 
     def predict(self, points: np.ndarray) -> np.ndarray:
         """Return f (n_points, n_outputs)."""
         return np.asarray(self._units(points)[0] @ self.out)
+
+    def squares(self, points: np.ndarray, target: np.ndarray) -> float:
+        """Return the sum of squares of what it misses."""
+        return float(((self.predict(points) - target) ** 2).sum())
 
     def _units(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return each unit's odd half (n_points, n_units). Its slopes in the sum and in the bias follow."""
@@ -103,18 +109,25 @@ def count_parameters(n_players: int, n_outputs: int) -> int:
 
 
 def cross_fit(
-    start: Network, points: np.ndarray, target: np.ndarray, folds: np.ndarray, missed: np.ndarray
+    starts: list[Network], points: np.ndarray, target: np.ndarray, folds: np.ndarray, missed: np.ndarray
 ) -> list[Network] | None:
     """Return a network for each of the ``folds`` (n_points,), fitted to the others; None if the first one is not good enough.
 
     It is if it misses its own fold by less than half of ``missed`` (n_outputs,), mean squares, in one output.
     """
-    network, own = start, folds == 0
-    for n_steps, most in STEPS:
-        network = network.fitted(points[~own], target[~own], n_steps)
-        if np.all(((network.predict(points[own]) - target[own]) ** 2).mean(axis=0) > most * missed):
+
+    def misses(network: Network, most: float) -> bool:
+        own = folds == 0
+        return bool(np.all(((network.predict(points[own]) - target[own]) ** 2).mean(axis=0) > most * missed))
+
+    networks: list[Network] = []
+    for fold in range(folds.max() + 1):
+        known = points[folds != fold], target[folds != fold]
+        first = starts[0].fitted(*known, FIRST_STEPS)
+        if fold == 0 and misses(first, HOPELESS):
             return None
-    n_steps = sum(some for some, _ in STEPS)
-    others = (start.fitted(points[folds != fold], target[folds != fold], n_steps) for fold in range(1, folds.max() + 1))
-    networks = [network, *others]
+        tried = [first, *(start.fitted(*known, FIRST_STEPS) for start in starts[1:])]
+        networks.append(min(tried, key=lambda each: each.squares(*known)).fitted(*known, MORE_STEPS))
+        if fold == 0 and misses(networks[0], WORTH):
+            return None
     return networks if max(each.limits.max() for each in networks) <= LONGEST else None
