@@ -279,6 +279,18 @@ def test_category_encoders_are_read_column_by_column(name, with_background):
     np.testing.assert_allclose(total, model.predict(frame[:4]), atol=SINGLE_PRECISION_SUM)
 
 
+def differences(X):
+    """Return columns and what is left of one less itself, whose last bits depend on how many rows there are."""
+    values = np.asarray(X, float)
+    left = np.where(np.arange(len(values)) == len(values) - 1, 1e-16, 0.0) + np.where(values[:, 0] > 0, values[:, 0], 0.0)
+    return np.column_stack([values, left])
+
+
+def test_rounding_that_depends_on_the_batch_is_no_mixing_of_rows():
+    model = make_pipeline(FunctionTransformer(differences), Ridge()).fit(X, Y)
+    check_answers(model, model.predict, X[50:54], X.sort_values("a")[::6], SINGLE_PRECISION_SUM)
+
+
 def test_hashing_encoders_mix_columns():
     encoders = pytest.importorskip("category_encoders")
     frame = pd.DataFrame({"town": RNG.choice(list("uvw"), 60), "way": RNG.choice(list("xyz"), 60)})

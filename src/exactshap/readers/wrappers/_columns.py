@@ -255,7 +255,7 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
     n = rows.n_rows
     # One row alone has one value only, which batches of many rows do not show: a function may number the values that it meets.
     trials = [np.arange(1, n, 2), np.array([0]), np.array([n - 1])] if n > 1 else []
-    if len(cells) != n or not all(_are_same(transform(rows.take(trial)), cells[trial]) for trial in trials):
+    if len(cells) != n or not all(_are_same(transform(rows.take(trial)), cells[trial], cells) for trial in trials):
         raise UnsupportedStructureError(
             f"{name} transforms a row differently when other rows come with it",
             "Every second row alone, or one alone, gave other numbers, or rows were dropped",
@@ -263,8 +263,8 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
         )
 
 
-def _are_same(cells: np.ndarray, expected: np.ndarray) -> bool:
-    return cells.shape == expected.shape and bool(same_cells(cells, expected).all())
+def _are_same(cells: np.ndarray, expected: np.ndarray, batch: np.ndarray) -> bool:
+    return cells.shape == expected.shape and bool(same_cells(cells, expected, batch).all())
 
 
 def require_apart(
@@ -338,10 +338,13 @@ def _mixed(output: int, shown: str) -> UnsupportedStructureError:
     )
 
 
-def same_cells(cells: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Return which cells are the same: numbers but for rounding, others as they are."""
+def same_cells(cells: np.ndarray, expected: np.ndarray, batch: np.ndarray | None = None) -> np.ndarray:
+    """Return which cells are the same: numbers but for rounding of their columns in a batch, others as they are."""
     try:
-        return np.isclose(cells.astype(float), expected.astype(float), rtol=SAME, atol=0.0, equal_nan=True)
+        numbers = (expected if batch is None else batch).astype(float)
+        # A number that is small among those of its column may be what large ones left, rounded in another order
+        size = np.abs(np.where(np.isfinite(numbers), numbers, 0.0)).max(axis=0, initial=0.0)
+        return np.isclose(cells.astype(float), expected.astype(float), rtol=SAME, atol=SAME * size, equal_nan=True)
     except (TypeError, ValueError):  # texts and dates
         return (cells == expected) | ((cells != cells) & (expected != expected))
 
