@@ -232,6 +232,16 @@ def test_the_letter_is_one_page_with_every_word_escaped(tmp_path):
         reasons.letter(tmp_path / "letter.docx")
 
 
+def test_a_letter_of_no_row_says_so(tmp_path):
+    reasons = linear([[1.0, 2.0], [3.0, 1.0]]).reasons(2, adverse="positive")
+    with pytest.raises(IndexError, match=r"Row 99 is out of range\. There are \d+ rows"):
+        reasons.letter(tmp_path / "letter.html", 99)
+    with pytest.raises(TypeError, match="Rows are selected by an int"):
+        reasons.letter(0, tmp_path / "letter.html")
+    with pytest.raises(IndexError, match="Row 99 is out of range"):
+        reasons[99]
+
+
 def test_a_letter_shows_cells_whole(tmp_path):
     words = " ".join(f"word{n}" for n in range(12))
     data = pandas.DataFrame({"trade": [words, "x"], "since": ["2020-02-01 00:00:00", ""], "debt": [1e6, np.nan]})

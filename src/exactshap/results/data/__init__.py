@@ -54,3 +54,4 @@ from exactshap.results.data._observed import named_target as named_target
 from exactshap.results.data._observed import observe as observe
 from exactshap.results.data._observed import response as response
 from exactshap.results.data._validation import place_of as place_of
+from exactshap.results.data._validation import row_numbers as row_numbers

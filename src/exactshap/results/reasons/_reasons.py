@@ -26,6 +26,7 @@ from exactshap.results.data import (
     normal_reach,
     row_bytes,
     row_name,
+    row_numbers,
 )
 from exactshap.results.plots import cell_words
 from exactshap.results.report import template, write_page
@@ -167,7 +168,7 @@ class Reasons(PrintedTable):
 
     def __getitem__(self, rows: Any) -> Reasons:
         """Return the reasons of some rows: an int, a slice, a boolean mask or an array of row numbers."""
-        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        chosen = row_numbers(rows, len(self))
         arrays = {name: getattr(self, name) for name in ("players", "values", "decided", "intervals", "kept")}
         changes: dict[str, Any] = {name: array[chosen] for name, array in arrays.items() if array is not None}
         return replace(self, explanation=self.explanation[chosen], **changes)
@@ -204,10 +205,10 @@ def _digests(reasons: Reasons) -> list[str]:
 
 
 def _write_letter(reasons: Reasons, path: str | Path, i: int, words: dict[str, str]) -> Path:
-    one = reasons[i]
+    one, (row,) = reasons[i], row_numbers(i, len(reasons))
     page = template("letter.html.jinja").render(
         reasons=_listed(one),
-        notes=_notes(one, row_name(reasons.explanation, range(len(reasons))[i])),
+        notes=_notes(one, row_name(reasons.explanation, row)),
         date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         version=__version__,
         **words,
