@@ -39,7 +39,7 @@ def demo(
 
 
 def _demo_explained(background_rows: int) -> Explanation:
-    """Fit a pipeline with an SVR on the diabetes data and explain all 442 rows."""
+    """Fit an SVR on the diabetes data and explain all 442 rows."""
     with without_collection:
         from sklearn.datasets import load_diabetes
         from sklearn.pipeline import make_pipeline

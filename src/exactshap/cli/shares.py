@@ -171,7 +171,7 @@ def compare(
     model_output: Annotated[str | None, typer.Option(help="Output that the picture shows, where there are several.")] = None,
     seed: options.Seed = 0,
 ) -> None:
-    """Compare mean values of two explanations, or of groups within one, with intervals over rows."""
+    """Compare mean values of two explanations, or of groups within one."""
     output = None if model_output is None else options.output_choice(model_output)
     result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
     console().print(repr(result))

@@ -41,7 +41,7 @@ def check_columns(
 
 
 def warn_of_other_order(table: Table, column: Any, what: str) -> None:
-    """Warn of a Series with the labels of the rows in another order, as its cells go to the rows by position.
+    """Warn of a Series with the rows' labels in another order: cells go by position.
 
     >>> import pandas as pd
     >>> from exactshap.frames import as_table
@@ -209,5 +209,5 @@ def _listed(names: list[str]) -> str:
 
 
 def _selection(wanted: list[str], what: str) -> str:
-    """Return code that selects the wanted columns, with names written out if they are few."""
+    """Return code that selects the wanted columns, names written out if few."""
     return f"{what}[{wanted}]" if len(wanted) <= _NAMES_SHOWN else f"{what}[names], with the names in the order of the fit"

@@ -237,7 +237,7 @@ class Table:
         return Table(native, self.names, self.n_rows, self.n_columns)
 
     def _pandas_hybrid(self, other: Table, mask: np.ndarray, cells: np.ndarray | None) -> Table:
-        """Mix frames of pandas without a block of memory for each column, which steps of pipelines would go through one by one."""
+        """Mix frames of pandas without a block for each column, which steps would go through one by one."""
         here, there = self.native, other.native
         if cells is None and self.has_one_dtype and self.dtypes == other.dtypes:
             values = np.where(mask, here.to_numpy(), there.to_numpy())

@@ -57,7 +57,7 @@ def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
 
 
 def _refused_for_gaps(solve: Solve, table: Table, offsets: np.ndarray | None) -> np.ndarray:
-    """Return which rows are refused for missing or infinite cells, by one trial per pattern."""
+    """Return which rows are refused for missing or infinite cells, one trial per pattern."""
     columns = [_gaps(table, j) for j in range(table.n_columns)]
     gaps = np.stack(columns if offsets is None else [*columns, _kinds(offsets)], axis=1)
     refused = np.zeros(table.n_rows, bool)

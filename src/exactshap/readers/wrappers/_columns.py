@@ -165,7 +165,7 @@ def unfrozen(step: Model) -> Model:
 
 
 def is_unknown(step: Model) -> bool:
-    """Say whether a step, or one inside it, may use other rows than the one that it transforms: a function, or another library's."""
+    """Say whether a step may use other rows than the one that it transforms: a function, or another library's."""
     step = unfrozen(step)
     if step is None or isinstance(step, str):
         return False
@@ -287,7 +287,7 @@ def require_apart(
 def require_background_apart(
     transform: Callable[[Table], Table], background: Table, players: Sequence[Sequence[int]], owners: np.ndarray
 ) -> None:
-    """Check on all rows of the background what a trial on the first ones showed; each is mixed with three others."""
+    """Check on the whole background what a trial on its first rows showed; each is mixed with three others."""
     n = background.n_rows
     for start in range(0, n, MIXED_ROWS):
         places = np.arange(start, min(start + MIXED_ROWS, n))
@@ -310,7 +310,7 @@ def _mixed_pair(
     players: Sequence[Sequence[int]],
     owners: np.ndarray,
 ) -> tuple[int, int] | None:
-    """Return the first pair of rows and the output that is not made from one player alone; ``inside`` are the cells of ``own``.
+    """Return the first pair of rows and output that mix players; ``inside`` are the cells of ``own``.
 
     Every two players are apart in one of about 2 log2(d) mixes, with either of them from ``own``: the outputs of players from there must
     be those of ``own``, the others those of ``other``.

@@ -65,7 +65,7 @@ def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[s
 
 
 def _column(tables: tuple[Table, Table], j: int) -> tuple[np.ndarray, bool]:
-    """Return a column of both tables as numbers, dates as days, or codes, and whether these are categories."""
+    """Return a column of both tables as numbers, and whether these are categories."""
     first, second = (table.numbers([j]) for table in tables)
     if first is not None and second is not None:
         return np.concatenate([first, second])[:, 0], False

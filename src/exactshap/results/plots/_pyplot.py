@@ -46,7 +46,7 @@ def in_lines(label: str, width: int = NAME_WIDTH) -> str:
 
 
 def letters_of(ax: Axes) -> int:
-    """Return how many letters of 10 points fit into the width of the axes and their margins."""
+    """Return how many letters of 10 points the axes and their margins are wide."""
     # The layout takes the margins of the default position for the names
     return int(72.0 * ax.figure.bbox.width / ax.figure.dpi * min(1.25 * ax.get_position().width, 1.0) / _LETTER)
 
@@ -85,7 +85,7 @@ def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
 
 
 def thin_ticks(ax: Axes) -> None:
-    """Set as many numbers below the axis as there is room for next to the names."""
+    """Set as many numbers below the axis as have room next to the names."""
     names = max((len(line) for label in ax.get_yticklabels() for line in label.get_text().split("\n")), default=0)
     numbers = max(len(f"{end:.0f}") for end in ax.get_xlim())
     if hasattr(locator := ax.xaxis.get_major_locator(), "default_params"):  # not of a logarithmic axis
@@ -99,7 +99,7 @@ def write_at_tip(ax: Axes, text: str, tip: float, place: int, *, is_left: bool, 
 
 
 def room_at_tips(texts: Sequence[str]) -> float:
-    """Return the room beyond bars for numbers at their tips, as a fraction of the longest bar's reach."""
+    """Return the room for numbers beyond bars, over the longest bar's reach."""
     return max(0.14, 0.026 * max(map(len, texts), default=0))
 
 

@@ -42,7 +42,7 @@ def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: 
 
 
 def median_gaussian(rows: np.ndarray) -> Component:
-    """Return the Gaussian kernel with the rows' median distances as bandwidths, for kernels that measure no closeness."""
+    """Return the Gaussian kernel of the rows' median distances: some kernels measure no closeness."""
     some = rows[:: max(1, len(rows) // 500)]
     distances = np.abs(some[:, None, :] - some[None, :, :]).reshape(-1, rows.shape[1])
     bandwidth = np.array([np.median(d[d > 0]) if np.any(d > 0) else 1.0 for d in distances.T])

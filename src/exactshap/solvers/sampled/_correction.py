@@ -93,7 +93,7 @@ def corrected_by_others(
     process: CubeProcess,
     question: Question,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return values corrected by pairs ``masks`` that the process does not know, and their errors: (n_players, n_outputs).
+    r"""Return values corrected by pairs that the process does not know, and their errors: (n_players, n_outputs).
 
     ``target`` (n_masks, n_outputs) is the odd half of the game there. With c and V as in :meth:`Drawn.estimate`,
 
@@ -129,7 +129,9 @@ def corrected_by_folds(
     semivalue: Semivalue,
     n_parameters: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Return the mean corrected values of cross-fitted models, their variances (n_players, n_outputs), and mean squares of left-out pairs.
+    r"""Return the mean corrected values of cross-fitted models, their variances, and mean squares.
+
+    The first two have shape (n_players, n_outputs), the last are those of left-out pairs (n_outputs,).
 
     .. math:: \hat\phi = \frac1K \sum_k \Bigl[\phi(f_{-k}) + \sum_{i \text{ not in } k} D_i r_{ki} + c_k\Bigr], \qquad r_k = g - f_{-k}
 

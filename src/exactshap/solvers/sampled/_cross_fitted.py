@@ -22,7 +22,7 @@ PAIRS_A_PARAMETER, WORTH = 1.5, 1e-3
 
 
 class Pairs(NamedTuple):
-    """Hold the pairs of a problem in the process' unit, their folds, and what the process says of them."""
+    """Hold the pairs of a problem in the process' unit, and their folds."""
 
     points: np.ndarray  # (n_pairs, n_players)
     target: np.ndarray  # (n_pairs, n_outputs), the odd half of the game
@@ -38,7 +38,7 @@ class Pairs(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """Name models of the odd half that were each fitted to all pairs but a fold."""
+    """Name models of the odd half, each fitted to all pairs but a fold."""
 
     name: str
     models: Sequence[Polynomial] | Sequence[Network]
@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
 
 
 def polynomials(pairs: Pairs, support: Support | None, tolerance: float) -> Candidate | None:
-    """Return polynomials of few terms, if the best support misses far less than the process does."""
+    """Return polynomials of few terms, if these may miss far less than the process."""
     if support is None or np.all(support.missed > WORTH_FOLDS * pairs.missed):
         return None
     models = []

@@ -190,7 +190,7 @@ def _warn_unknown(fit: PolynomialFit) -> None:
 
 
 def by_best(problem: RegressionProblem) -> Part:
-    r"""Return the process, or few terms that predict every call that is left out, or models that are more certain.
+    r"""Return the process, or few terms that predict all calls, or models more certain.
 
     Values of few terms may be wrong only by what no call has met. The process says what that could be, and so does the rule of succession: the
     next pair of a size with :math:`n_s` called ones differs with probability :math:`1 / (n_s + 1)`, by the mean square of all. The smaller error counts.
@@ -221,7 +221,7 @@ def by_best(problem: RegressionProblem) -> Part:
 
 
 def _more_certain(problem: RegressionProblem, part: Part, estimate: Part, may: np.ndarray) -> Part:
-    """Return the estimate, with another part's values for the outputs that ``may`` have them, with smaller errors."""
+    """Return the estimate, with another part's values where its errors are smaller: outputs that ``may`` have them."""
     errors = [((np.asarray(some.std_error) / problem.unit) ** 2).sum(axis=0) for some in (part, estimate)]
     better = (errors[0] < errors[1]) & may
     name = part.method

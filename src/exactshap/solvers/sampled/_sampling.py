@@ -31,7 +31,7 @@ def _exact_counts(n_players: int) -> list[int]:
 
 @functools.lru_cache(maxsize=16)
 def size_counts(n_players: int) -> np.ndarray:
-    """Return C(d, s) for s = 0..d, of shape (d + 1,), infinite beyond :data:`MOST_BITS`."""
+    """Return C(d, s) for s = 0..d, (d + 1,), infinite beyond :data:`MOST_BITS`."""
     exact = _exact_counts(n_players)
     counts = np.array([float(count) if count.bit_length() <= MOST_BITS else np.inf for count in exact])
     counts.setflags(write=False)

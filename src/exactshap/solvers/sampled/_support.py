@@ -43,7 +43,7 @@ class Polynomial:
 
     @classmethod
     def fitted(cls, sets: Sets, points: np.ndarray, target: np.ndarray) -> Polynomial | None:
-        """Return the least-squares fit to ``target`` (n_points, n_outputs), or None where points do not determine it."""
+        """Return the least-squares fit to ``target`` (n_points, n_outputs), or None if it is undetermined."""
         columns = character_columns(points > 0, sets)
         gram = np.asfortranarray(columns.T @ columns)
         return None if factorise_lower(gram) else cls(sets, solve_factored(gram, (target.T @ columns).T))
@@ -63,7 +63,7 @@ class Polynomial:
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Hold the polynomial that predicts best what it was not fitted to, and what it misses there.
+    """Hold the polynomial that predicts left-out pairs best, and what it misses.
 
     ``missed`` (n_outputs,) are mean squares, ``largest`` is the largest residual in units of the largest value.
     """

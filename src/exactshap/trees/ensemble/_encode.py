@@ -74,7 +74,7 @@ def _without_zeros(X: np.ndarray) -> np.ndarray:
 
 
 def readable(model: Columns, table: TableLike) -> Any:
-    """Return the table, with the same cells, in a form that the library's ``predict`` accepts.
+    """Return the table, with the same cells, in a form that the library predicts.
 
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables.

@@ -134,7 +134,7 @@ def prior_variance(rho: np.ndarray, sets: np.ndarray, nodes: np.ndarray, weights
 
 
 def white_variance(n_players: int, size: int, weights: np.ndarray, sign: int) -> float:
-    r"""Return the prior variance of the index of one half's white part of unit variance.
+    r"""Return the prior variance of the index of a half's unit white part.
 
     .. math:: 2^{|T|} \sum_s C(d - |T|, s)\, \bigl[p(s)^2 \pm (-1)^{|T|} p(s)\, p(d - |T| - s)\bigr]
     """
