@@ -259,7 +259,7 @@ def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], row
         raise UnsupportedStructureError(
             f"{name} transforms a row differently when other rows come with it",
             "Every second row alone, or one alone, gave other numbers, or rows were dropped",
-            "Compute what it needs from other rows in fit, and use that in transform",
+            "Compute what it needs from other rows in fit, and use that in transform; fix the seed of a step that draws",
         )
 
 
