@@ -11,7 +11,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._correction import corrected_by_folds
 from exactshap.solvers.sampled._network import UNITS, Network, count_parameters, cross_fit
 from exactshap.solvers.sampled._problem import RegressionProblem
-from exactshap.solvers.sampled._support import Polynomial, Support, find_support
+from exactshap.solvers.sampled._support import FOLD_PATIENCE, Polynomial, Support, find_support
 from exactshap.solvers.sampled.process import CubeProcess
 
 FOLDS = 5
@@ -56,7 +56,7 @@ def polynomials(pairs: Pairs, support: Support | None, tolerance: float) -> Cand
     models = []
     for fold in range(FOLDS):
         points, target = pairs.points[pairs.folds != fold], pairs.target[pairs.folds != fold]
-        found = find_support(points, target, pairs.relevances, tolerance)
+        found = find_support(points, target, pairs.relevances, tolerance, FOLD_PATIENCE)
         model = None if found is None else Polynomial.fitted(found.polynomial.sets, points, target)
         if model is None:
             return None

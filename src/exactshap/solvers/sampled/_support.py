@@ -30,8 +30,9 @@ LEFT_OUT = 5  # one of so many pairs
 AXES = 2**7  # values that one product of a transform mixes
 # Characters that join at once, for each one known: fewer are more exact and slower
 STEP, MIN_STEP = 0.2, 4
-# Characters for each pair, beyond which many supports fit; supports in a row that are no better, after which the search ends
-MOST_CHARACTERS, PATIENCE = 0.35, 5
+# Characters for each pair, beyond which many supports fit; supports in a row that are no better, after which a search ends:
+# an exact one may come late, and the last ones take most of the time
+MOST_CHARACTERS, PATIENCE, FOLD_PATIENCE = 0.35, 5, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +74,13 @@ class Support:
     largest: float
 
 
-def find_support(points: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float) -> Support | None:
+def find_support(
+    points: np.ndarray, target: np.ndarray, relevances: np.ndarray, tolerance: float, patience: int = PATIENCE
+) -> Support | None:
     """Return the support of an odd half, or None where pairs are too few.
 
-    ``points`` (n_pairs, n_players), ``target`` (n_pairs, n_outputs). Single players come first. The search ends at residuals of ``tolerance``, in units of the largest value: they count as rounding.
+    ``points`` (n_pairs, n_players), ``target`` (n_pairs, n_outputs). Single players come first. The search ends at residuals of
+    ``tolerance``, in units of the largest value: they count as rounding.
     """
     left_out = np.arange(len(points)) % LEFT_OUT == 0
     fitted, checked = points[~left_out], points[left_out]
@@ -101,7 +105,7 @@ def find_support(points: np.ndarray, target: np.ndarray, relevances: np.ndarray,
         if best is None or missed.sum() < (best.missed / units**2).sum():
             scaled = Polynomial(sets, polynomial.coefficients * units)
             best, n_worse = Support(scaled, missed * units**2, largest / np.abs(expected @ mixture).max(initial=TINIEST)), 0
-        elif (n_worse := n_worse + 1) == PATIENCE:
+        elif (n_worse := n_worse + 1) == patience:
             break
         if best.largest <= tolerance:
             break
