@@ -9,14 +9,12 @@ import numpy as np
 
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._correction import corrected_by_folds
-from exactshap.solvers.sampled._network import UNITS, Network, count_parameters, cross_fit
+from exactshap.solvers.sampled._network import GOOD_ENOUGH, UNITS, Network, count_parameters, cross_fit
 from exactshap.solvers.sampled._problem import RegressionProblem
 from exactshap.solvers.sampled._support import FOLD_PATIENCE, Polynomial, Support, find_support
 from exactshap.solvers.sampled.process import CubeProcess
 
 FOLDS = 5
-# What the best support misses, over what the process misses of left-out pairs, below which polynomials are fitted
-WORTH_FOLDS = 0.5
 # Pairs for each parameter of a network; the process' mean square of left-out residuals, of the game's, from which networks are tried
 PAIRS_A_PARAMETER, WORTH = 1.5, 1e-3
 
@@ -51,7 +49,7 @@ class Candidate(NamedTuple):
 
 def polynomials(pairs: Pairs, support: Support | None, tolerance: float) -> Candidate | None:
     """Return polynomials of few terms, if these may miss far less than the process."""
-    if support is None or np.all(support.missed > WORTH_FOLDS * pairs.missed):
+    if support is None or np.all(support.missed > GOOD_ENOUGH * pairs.missed):
         return None
     models = []
     for fold in range(FOLDS):

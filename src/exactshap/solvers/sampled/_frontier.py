@@ -115,7 +115,8 @@ def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
     return tuple(sets)
 
 
-def _columns(rows: np.ndarray, sets: Sets) -> np.ndarray:
+def set_products(rows: np.ndarray, sets: Sets) -> np.ndarray:
+    """Return the product over each set of columns, for every row, of shape (n_rows, n_sets)."""
     columns = np.empty((len(rows), len(sets)))
     start = 0
     # Sets of one size are a rectangular index, so that one product is enough
@@ -128,9 +129,9 @@ def _columns(rows: np.ndarray, sets: Sets) -> np.ndarray:
 
 def unanimity_columns(masks: np.ndarray, sets: Sets) -> np.ndarray:
     """Return the product of memberships for every coalition and set, of shape (n_masks, n_sets)."""
-    return _columns(masks.astype(float), sets)
+    return set_products(masks.astype(float), sets)
 
 
 def character_columns(masks: np.ndarray, sets: Sets) -> np.ndarray:
     """Return the product of -1 (outside) and 1 (inside) for every coalition and set, of shape (n_masks, n_sets)."""
-    return _columns(2.0 * masks - 1.0, sets)
+    return set_products(2.0 * masks - 1.0, sets)

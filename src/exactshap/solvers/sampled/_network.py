@@ -23,7 +23,7 @@ DECAY = 1e-3  # of squared weights, over the number of pairs
 # Steps from each start, and of the best of them: from one start, units often stay where they tell little
 STARTS, FIRST_STEPS, MORE_STEPS = 4, 50, 250
 # How much of the process' mean squared residuals of left-out pairs may be left after the first steps and in the end
-HOPELESS, WORTH = 4.0, 0.5
+HOPELESS, GOOD_ENOUGH = 4.0, 0.5
 LONGEST = 1000.0  # sum of a unit's weights: half of what expansions go to
 
 
@@ -128,6 +128,6 @@ def cross_fit(
             return None
         tried = [first, *(start.fitted(*known, FIRST_STEPS) for start in starts[1:])]
         networks.append(min(tried, key=lambda each: each.squares(*known)).fitted(*known, MORE_STEPS))
-        if fold == 0 and misses(networks[0], WORTH):
+        if fold == 0 and misses(networks[0], GOOD_ENOUGH):
             return None
     return networks if max(each.limits.max() for each in networks) <= LONGEST else None

@@ -19,7 +19,7 @@ import numpy as np
 from exactshap._runtime.linear_algebra import factorise_lower, solve_factored
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
-from exactshap.solvers.sampled._frontier import Sets, character_columns
+from exactshap.solvers.sampled._frontier import Sets, set_products
 from exactshap.solvers.sampled._polynomial import TINIEST
 from exactshap.solvers.sampled._surrogate import game_values
 
@@ -45,13 +45,13 @@ class Polynomial:
     @classmethod
     def fitted(cls, sets: Sets, points: np.ndarray, target: np.ndarray) -> Polynomial | None:
         """Return the least-squares fit to ``target`` (n_points, n_outputs), or None if it is undetermined."""
-        columns = character_columns(points > 0, sets)
+        columns = set_products(points, sets)
         gram = np.asfortranarray(columns.T @ columns)
         return None if factorise_lower(gram) else cls(sets, solve_factored(gram, (target.T @ columns).T))
 
     def predict(self, points: np.ndarray) -> np.ndarray:
         """Return the odd half (n_points, n_outputs)."""
-        return np.asarray(character_columns(points > 0, self.sets) @ self.coefficients)
+        return np.asarray(set_products(points, self.sets) @ self.coefficients)
 
     def values(self, semivalue: Semivalue) -> np.ndarray:
         """Return exact values (n_players, n_outputs): a character is a product."""
@@ -90,10 +90,10 @@ def find_support(
     mixture = np.random.default_rng(0).normal(size=target.shape[1])
     candidates = Candidates.of(fitted, relevances)
     sets: Sets = tuple((j,) for j in range(points.shape[1]))
-    best, n_worse = None, 0
+    best, least, n_worse = None, np.inf, 0
     columns, gram = np.empty((len(fitted), 0)), np.empty((0, 0))
     while len(sets) <= MOST_CHARACTERS * len(points):
-        more = character_columns(fitted > 0, sets[columns.shape[1] :])
+        more = set_products(fitted, sets[columns.shape[1] :])
         across = columns.T @ more
         columns, gram = np.concatenate([columns, more], axis=1), np.block([[gram, across], [across.T, more.T @ more]])
         factor = np.asfortranarray(gram)
@@ -101,13 +101,14 @@ def find_support(
             break
         polynomial = Polynomial(sets, solve_factored(factor, (answers.T @ columns).T))
         residuals = polynomial.predict(checked) - expected
-        missed, largest = (residuals**2).mean(axis=0), float(np.abs(residuals @ mixture).max(initial=0.0))
-        if best is None or missed.sum() < (best.missed / units**2).sum():
-            scaled = Polynomial(sets, polynomial.coefficients * units)
-            best, n_worse = Support(scaled, missed * units**2, largest / np.abs(expected @ mixture).max(initial=TINIEST)), 0
-        elif (n_worse := n_worse + 1) == patience:
-            break
-        if best.largest <= tolerance:
+        missed = (residuals**2).mean(axis=0)
+        if best is None or missed.sum() < least:
+            largest = float(np.abs(residuals @ mixture).max(initial=0.0) / np.abs(expected @ mixture).max(initial=TINIEST))
+            best = Support(Polynomial(sets, polynomial.coefficients * units), missed * units**2, largest)
+            least, n_worse = missed.sum(), 0
+        else:
+            n_worse += 1
+        if best.largest <= tolerance or n_worse == patience:
             break
         sets += candidates.strongest((answers - columns @ polynomial.coefficients) @ mixture, sets)
     return best
