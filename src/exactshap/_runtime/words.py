@@ -1,4 +1,4 @@
-"""Format facts and tables as text and HTML, for terminals and notebooks."""
+"""Format numbers, facts and tables as text and HTML, for terminals, pictures and notebooks."""
 
 from __future__ import annotations
 
@@ -106,6 +106,16 @@ class PrintedTable:
     def _repr_html_(self) -> str:
         head, below = self._head(), table_html(*self._table()) + self._more()
         return below if head is None else fields_html(*head, below)
+
+
+def in_words(value: float, *, sign: str = "", digits: int = 4, below: float = 1e7) -> str:
+    """Return a number with so many digits; large ones ``below`` a bound in full, not in powers of ten.
+
+    >>> in_words(262753.4), in_words(0.123456), in_words(-12.0, sign="+", digits=3), in_words(3e9)
+    ('262,753', '0.1235', '−12', '3e+09')
+    """
+    form = f"{sign},.0f" if 10 ** (digits - 1) <= abs(value) < below else f"{sign}.{digits}g"
+    return f"{value + 0.0:{form}}".replace("-", "\N{MINUS SIGN}")
 
 
 def more_than(n_shown: int, n: int, words: str = "more") -> str:

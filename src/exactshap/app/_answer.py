@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from exactshap._runtime.words import in_words
 from exactshap.results.data import cells, game_sentence, readable, response
 from exactshap.results.explanation import Explanation
 from exactshap.results.report import Scale, minus_signs, number
@@ -55,17 +56,13 @@ def _facts(explanation: Explanation, milliseconds: float, i: int, baseline_row: 
 
 def _head(view: Explanation, was: Explanation | None, of: str, response: str, was_response: str) -> str:
     people = readable(view)
-    prediction = (
-        f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{minus_signs(_six(people.prediction[0]))}</strong>"
-    )
+    prediction = f"<strong id='prediction' data-value='{float(view.prediction[0])!r}'>{_six(people.prediction[0])}</strong>"
     also = f", <strong>{response}</strong>" if response else ""
     line = f"Prediction{escape(of)}: {prediction}{also} <small>({escape(view.unit)})</small>"
     if was is not None:
         before = minus_signs(f"{_six(readable(was).prediction[0])}{', ' + was_response if was_response else ''}")
         line += f"<br><small id='was'>was {before}</small>"
-    start = (
-        f"baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{minus_signs(_six(people.baseline[0]))}</span>"
-    )
+    start = f"baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{_six(people.baseline[0])}</span>"
     return f"<h3>{line}</h3><p class='fact' style='margin:0'>{start}</p>"
 
 
@@ -98,7 +95,7 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
 
 def _six(value: float) -> str:
     """Write a number with six digits, and large ones in full."""
-    return f"{value:,.0f}" if 1e5 <= abs(value) < 1e9 else f"{value:.6g}"
+    return in_words(value, digits=6, below=1e9)
 
 
 def _signed(value: float) -> str:
@@ -121,6 +118,5 @@ def _cells(view: Explanation) -> list[str]:
     if shown is None:
         return []
     return [
-        (text if isinstance(text, str) else "" if text != text else minus_signs(_six(float(text)))) or "missing"
-        for text in shown.display[0]
+        (text if isinstance(text, str) else "" if text != text else _six(float(text))) or "missing" for text in shown.display[0]
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count
+from exactshap._runtime.words import in_words
 from exactshap.results.data import ExplanationData, as_days, cells, counted
 from exactshap.results.plots._pyplot import shortened
 
@@ -83,16 +84,6 @@ def cell_words(cell: Any, length: int = 30) -> str:
     if np.isnan(number):
         return "missing"
     return f"{number:,.0f}" if abs(number) < 1e15 and number == round(number) else in_words(number)
-
-
-def in_words(value: float, *, sign: str = "", digits: int = 4) -> str:
-    """Return a number with so many digits; large ones in full, not in powers of ten.
-
-    >>> in_words(262753.4), in_words(0.123456), in_words(-12.0, sign="+", digits=3), in_words(3e9)
-    ('262,753', '0.1235', '−12', '3e+09')
-    """
-    form = f"{sign},.0f" if 10 ** (digits - 1) <= abs(value) < 1e7 else f"{sign}.{digits}g"
-    return f"{value + 0.0:{form}}".replace("-", "\N{MINUS SIGN}")
 
 
 def signed(value: float, width: float) -> str:

@@ -9,8 +9,8 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
+from exactshap._runtime.words import in_words
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
-from exactshap.results.plots._columns import in_words
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, in_lines, new_axes
 

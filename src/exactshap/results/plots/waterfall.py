@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
+from exactshap._runtime.words import in_words
 from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, row_name
-from exactshap.results.plots._columns import Shown, in_words, player_labels, signed
+from exactshap.results.plots._columns import Shown, player_labels, signed
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, new_axes, room_at_tips, without_frame, write_at_tip
 
