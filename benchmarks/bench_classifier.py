@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 
 from exactshap import explain
 from exactshap.estimators import RKHSWeightingClassifier
-from exactshap.estimators.rkhs_weighting import connected_subsets, grid_edges
+from exactshap.estimators.rkhs_weighting import connected_subsets
 
 N_TERMS = 1000  # random functions of a weighting, and random features of its peer
 
@@ -37,7 +37,7 @@ def data_sets():
     yield "wine, second class", X, (y == 1).astype(int), 2
     X, y = load_digits(return_X_y=True)
     chosen = np.isin(y, (3, 8))
-    yield "digits 3 and 8", X[chosen], (y[chosen] == 8).astype(int), connected_subsets(grid_edges(8, 8), 3)
+    yield "digits 3 and 8", X[chosen], (y[chosen] == 8).astype(int), connected_subsets(3, grid=(8, 8))
 
 
 def models(subsets, n_columns: int, seed: int) -> dict:

@@ -14,7 +14,7 @@ from tolerances import assert_close
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "papers").glob("*.md"))]
 FENCE = re.compile(r"(?:<!-- needs (\w+) -->\n\n)?^```(\S*)(.*?)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-NO_CODE = {"sh", "cpp", "text", "toml", "{include}", "{literalinclude}", "{toctree}"}
+NO_CODE = {"sh", "cpp", "text", "toml", "{eval-rst}", "{include}", "{literalinclude}", "{toctree}"}
 SHOWN = {  # Python that is shown and not run here: what runs it
     "extend.md": "the files of docs/examples, compared below; the blocks that follow import them",
     "native.md": "a kernel that this library does not have; tests/test_native.py calls those that it has",

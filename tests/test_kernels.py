@@ -16,7 +16,7 @@ from exactshap.kernels import (
     Matern,
     Polynomial,
     RationalQuadratic,
-    from_pairwise,
+    from_sklearn,
 )
 from tolerances import EPS, roundings
 
@@ -110,11 +110,11 @@ def test_one_column_is_a_product_without_a_mixture(kernel):
         (lambda: Matern(bandwidth=-1.0), "The 'bandwidth' parameter of Matern must be > 0"),
         (lambda: RationalQuadratic(alpha=np.inf), "The 'alpha' parameter of RationalQuadratic must be finite"),
         (lambda: Matern([1.0, 2.0]).expand(3), "one per column"),
-        (lambda: from_pairwise("rbf", 2, gamma=-0.5), r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"),
-        (lambda: from_pairwise("laplacian", 2, gamma=-0.5), r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"),
+        (lambda: from_sklearn("rbf", 2, gamma=-0.5), r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"),
+        (lambda: from_sklearn("laplacian", 2, gamma=-0.5), r"`gamma` of the kernel .* must be at least 0\. Got -0\.5"),
     ],
 )
 def test_shapes_bandwidths_and_rates_are_checked(make, text):
-    assert all(isinstance(from_pairwise(name, 2, gamma=0.0), Constant) for name in ("rbf", "laplacian"))
+    assert all(isinstance(from_sklearn(name, 2, gamma=0.0), Constant) for name in ("rbf", "laplacian"))
     with pytest.raises(InputError, match=text):
         make()

@@ -19,7 +19,7 @@ from exactshap import explain
 from exactshap.errors import InputError
 from exactshap.results.data import response
 from exactshap.results.explanation import fingerprint
-from exactshap.results.plots import Palette, palette
+from exactshap.results.plots import current_palette, palette
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
 from exactshap.results.report import render
@@ -386,9 +386,9 @@ def test_pages_are_drawn_in_the_colours_of_the_palette(interactive, tmp_path):
     plain = rows().report(tmp_path / "plain.html", interactive=interactive).read_text(encoding="utf-8")
     with palette(positive="black", negative="#112233", neutral="#445566"):
         chosen = rows().report(tmp_path / "chosen.html", interactive=interactive).read_text(encoding="utf-8")
-    assert plain.count(f"--plus: {Palette().positive}") == 1  # on dark screens another one
+    assert plain.count(f"--plus: {current_palette().positive}") == 1  # on dark screens another one
     assert chosen.count("--plus: #000000") == chosen.count("--minus: #112233") == chosen.count("--accent: #445566") == 2
-    assert Palette().positive not in chosen
+    assert current_palette().positive not in chosen
 
 
 def test_the_name_of_the_target_is_in_the_unit(tmp_path):

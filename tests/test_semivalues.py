@@ -9,7 +9,7 @@ import oracles
 from exactshap import semivalues
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.games import OracleGame
-from exactshap.semivalues import Atom, Beta, Density, Moments, Nodes, Semivalue, SignedDensity
+from exactshap.semivalues import Atom, Beta, Density, Mixture, Moments, Semivalue, SignedDensity
 from exactshap.semivalues._named import _aggregated_moment
 from exactshap.solvers import solve
 from tolerances import conditioned, printed, roundings
@@ -147,13 +147,13 @@ def test_a_new_semivalue_is_one_line(game, table):
     np.testing.assert_allclose(solve(game, optimist).values, expected, atol=roundings(500))
 
 
-def test_density_nodes_and_moments_can_state_the_uniform_measure(game):
+def test_density_atoms_and_moments_can_state_the_uniform_measure(game):
     expected = solve(game).values
     same = [
         Density(lambda t: np.ones_like(t)),
         Density(lambda t: 3.0 + 0 * t),
         Moments(lambda r: Fraction(1, r + 1)),
-        Nodes(*map(tuple, Beta().gauss(4))),
+        Mixture(tuple((weight, Atom(node)) for node, weight in zip(*Beta().gauss(4), strict=True))),
     ]
     for measure in same:
         np.testing.assert_allclose(solve(game, Semivalue("uniform", measure)).values, expected, atol=roundings(5_000))
@@ -184,9 +184,7 @@ NOT_POSITIVE = ("a", None, 0, -1.0, float("nan"), float("inf"))
         (lambda: semivalues.find(3), InputTypeError, "must be a name or a Semivalue"),
         (lambda: Atom(1.5), InputError, r"must be in \[0, 1\]"),
         (lambda: Beta(0, 1), InputError, "must be a finite float > 0"),
-        (lambda: Nodes((0.5,), (0.7,)), InputError, "sum to 1"),
-        (lambda: Nodes((0.5, 2.0), (0.5, 0.5)), InputError, r"lie in \[0, 1\]"),
-        (lambda: Nodes((0.5,), (0.5, 0.5)), InputError, "as many nodes as weights"),
+        (lambda: Semivalue("bad", Mixture(((0.7, Atom(0.5)),))), InputError, "mass 1"),
         (lambda: Semivalue("bad", 3), InputTypeError, "must have a rule"),
         (lambda: Semivalue("bad", Density(lambda t: -t)), InputError, "non-negative"),
         (lambda: Semivalue("bad", Moments(lambda r: Fraction(2, r + 1))), InputError, "mass 1"),

@@ -221,7 +221,7 @@ def read_csv(name):
 
 
 def figures7and8():
-    from exactshap.results.plots import draw_marginals, prepare_marginals
+    from exactshap.results.plots import draw_marginals
 
     parts = []
     for form in ("scaled", "raw"):
@@ -243,7 +243,7 @@ def figures7and8():
             ax = axes()[0]
             shares.plot.bar(ax=ax)
             save(ax, "figure7")
-            panels = draw_marginals(prepare_marginals(X, Z, ["s3", "s4", "bp", "s1"]), ("sex 1", "sex 2"), axes(4, 3.2))
+            panels = draw_marginals(X, Z, ["s3", "s4", "bp", "s1"], labels=("sex 1", "sex 2"), axes=axes(4, 3.2))
             save(panels[0], "figure8")
     return (
         "Nine variables, median heuristic. Printed order: s3 and s4 on top, then bp, s6, age, s5, "

@@ -9,7 +9,10 @@ from pathlib import Path
 import exactshap
 
 INSIDE = ("results.explanation", "results.comparison", "results.plots", "results.reasons", "integrations.mlflow")
-MADE_ON_DEMAND = {"ExplanationEvaluator"}  # a subclass of MLflow's own, which need not be installed here: docs/live.md shows it
+NOT_LISTED = {
+    "ExplanationEvaluator",  # a subclass of MLflow's own, which need not be installed here: docs/live.md shows it
+    "__version__",
+}
 INTRODUCTION = """.. Written by docs/_ext/api_pages.py.
 
 API reference
@@ -34,24 +37,16 @@ Names that begin with an underscore, and modules that are not listed, may change
 
 
 def public_modules():
-    """Return the names of the modules that people import from."""
+    """Return the names of the modules that people import from: those with an ``__all__`` of some names."""
     rooms = [info.name for info in pkgutil.iter_modules(exactshap.__path__) if not info.name.startswith("_")]
-    rooms = [room for room in rooms if room not in ("cli", "results")]
-    return ["exactshap", *(f"exactshap.{room}" for room in rooms), *(f"exactshap.{room}" for room in INSIDE)]
+    modules = [f"exactshap.{room}" for room in (*rooms, *INSIDE) if room != "cli"]
+    return ["exactshap", *(module for module in modules if getattr(importlib.import_module(module), "__all__", ()))]
 
 
 def public_names(modules):
-    """Return {module: its public functions and classes}, each of them in the first module that exports it."""
-    seen, names = set(), {}
-    for module in modules:
-        room = importlib.import_module(module)
-        names[module] = []
-        for name in sorted(set(room.__all__) - MADE_ON_DEMAND):
-            thing = getattr(room, name)
-            if (inspect.isfunction(thing) or inspect.isclass(thing)) and id(thing) not in seen:
-                seen.add(id(thing))
-                names[module].append(name)
-    return names
+    """Return {module: the names in its ``__all__``}, without the package's version."""
+    rooms = {module: importlib.import_module(module) for module in modules}
+    return {module: sorted(set(room.__all__) - NOT_LISTED) for module, room in rooms.items()}
 
 
 def page_of(module, names):

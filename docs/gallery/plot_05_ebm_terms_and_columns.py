@@ -79,9 +79,7 @@ print(
 # ------------------------------------------------------
 # The curve is the effect of a column by itself, the dots are its Shapley values. Where
 # they leave the curve, a pair is at work.
-from exactshap.results.plots import draw_shape, prepare_shape
-
-ax = draw_shape(prepare_shape(explanation, explainer(X, index="moebius"), "s2"))
+ax = explanation.plot.shape("s2", explainer(X, index="moebius"))
 
 # %%
 # To conclude

@@ -46,12 +46,10 @@ ax = shares.plot.bar()
 # ----------------------
 # A share is a number; the distributions behind the largest ones show in which direction
 # the patients differ.
-from exactshap.results.plots import draw_marginals, prepare_marginals
+from exactshap.results.plots import draw_marginals
 
 largest = [shares.feature_names[j] for j in (-shares.values).argsort()[:3]]
-axes = draw_marginals(
-    prepare_marginals(young, older, largest), labels=("up to 45", "older")
-)
+axes = draw_marginals(young, older, largest, labels=("up to 45", "older"))
 
 # %%
 # The control

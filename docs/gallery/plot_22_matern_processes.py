@@ -34,17 +34,22 @@ print(model.kernel_)
 # Matern kernel at any distance, and a Gaussian is a product over columns.
 import matplotlib.pyplot as plt
 
-from exactshap.expansions import matern
+from exactshap.kernels import Matern as MaternKernel
 
-mixture, r = matern(2.5), np.linspace(0.0, 4.0, 200)
+r = np.linspace(0.0, 4.0, 200)[:, None]
 fig, axes = plt.subplots(1, 2, figsize=(12, 3.6), layout="constrained")
-for weight, rate in zip(mixture.weights, mixture.rates):
-    axes[0].plot(r, weight * np.exp(-rate * r**2), color="0.7", linewidth=0.8)
-axes[0].plot(r, mixture(r**2), color="C0", linewidth=2)
-axes[0].set(xlabel="distance", title=f"Matern 5/2: {len(mixture.rates)} Gaussians")
+gaussians = MaternKernel(nu=2.5).expand(n_features=1)
+for gaussian in gaussians:
+    axes[0].plot(r, gaussian.matrix(r, r[:1]), color="0.7", linewidth=0.8)
+mixture = sum(gaussian.matrix(r, r[:1]) for gaussian in gaussians)
+axes[0].plot(r, mixture, color="C0", linewidth=2)
+axes[0].set(xlabel="distance", title=f"Matern 5/2: {len(gaussians)} Gaussians")
 for nu in (0.5, 1.5, 2.5):
-    axes[1].plot(r, matern(nu)(r**2), label=f"nu = {nu}, {len(matern(nu).rates)} terms")
-axes[1].set(xlabel="distance", title=f"Error below {mixture.error:.0e}")
+    matern = MaternKernel(nu=nu)
+    label = f"nu = {nu}, {len(matern.expand(n_features=1))} terms"
+    axes[1].plot(r, matern(r, r[:1]), label=label)
+off = np.abs(mixture - MaternKernel(nu=2.5)(r, r[:1])).max()
+axes[1].set(xlabel="distance", title=f"The mixture is off by {off:.0e} at most")
 _ = axes[1].legend()
 
 # %%

@@ -28,7 +28,6 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedModelError",
     "UnsupportedStructureError",
-    "message",
 ]
 
 # Longest sentence of a message, and longest message about a file, in characters: both may echo untrusted text.
@@ -40,7 +39,7 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 class ExactshapError(Exception):
     """Base class of errors that exactshap raises on purpose.
 
-    The sentences are those of :func:`message`; one alone may be a whole message.
+    ``what`` was wrong, what was ``got``, what to ``do``: sentences, of which one alone may be a whole message.
     """
 
     def __init__(self, what: str = "", got: str = "", do: str = "") -> None:
@@ -112,19 +111,9 @@ class ExplanationWarning(UserWarning):
 def message(what: str, got: str = "", do: str = "") -> str:
     """Return one message: what was wrong, what was got, what to do.
 
-    Parameters
-    ----------
-    what, got, do : str
-        Sentences; full stops are added where they are missing. Each is cut in the middle beyond 300 characters (one alone, which
-        may be a whole message, beyond 1,200), and control characters are replaced, since names and values may come from a file
-        of a stranger.
+    Full stops are added where they are missing. Sentences are cut in the middle beyond 300 characters (one alone, which may be a
+    whole message, beyond 1,200), and control characters are replaced, since names and values may come from a file of a stranger.
 
-    Returns
-    -------
-    text : str
-
-    Examples
-    --------
     >>> message("The 'order' parameter must be at least 1", "Got 0", "Pass order=1")
     "The 'order' parameter must be at least 1. Got 0. Pass order=1."
     """

@@ -1,4 +1,4 @@
-"""Provide checks for authors of games and readers, and strategies for hypothesis."""
+"""Provide checks for authors of games and readers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import as_table
-from exactshap.games import AdditiveGame, Game, ProductGame, all_masks
+from exactshap.games import Game, all_masks
 from exactshap.semivalues import available
 from exactshap.solvers import solve
 
-__all__ = ["additive_games", "check_game", "check_reader", "product_games"]
+__all__ = ["check_game", "check_reader"]
 
 
 def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float = 1e-9) -> None:
@@ -34,6 +34,7 @@ def check_game(game: Game, *, orders: tuple[int, ...] = (1, 2), tolerance: float
 
     Examples
     --------
+    >>> from exactshap.games import ProductGame
     >>> check_game(ProductGame(c=[1.0, -2.0], a=[[2.0, 3.0], [0.0, 1.0]]))
     """
     assert game.n_players <= 14, "check_game enumerates 2^d coalitions; pass a game of at most 14 players"
@@ -139,78 +140,3 @@ def _check_rows(explainer: Model, X: TableLike, values: np.ndarray) -> None:
     for i in (0, table.n_rows - 1):
         single = explainer(table.take(slice(i, i + 1)).native).values[0]
         np.testing.assert_array_equal(single, values[i], err_msg=f"row {i} alone differs from row {i} in the batch")
-
-
-def product_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of product games with difficult factors.
-
-    These are 0, 1, -1, equal ones, 1e-8 and 1e4.
-
-    Parameters
-    ----------
-    max_players : int, default=6
-    max_terms : int, default=4
-
-    Returns
-    -------
-    strategy : hypothesis.strategies.SearchStrategy
-        Of batches of one or two :class:`exactshap.games.ProductGame` with one or two outputs and background rows.
-
-    Examples
-    --------
-    >>> from hypothesis import given
-    >>> @given(product_games(max_players=3))
-    ... def test_my_solver(game):
-    ...     check_game(game)
-    """
-    from hypothesis import strategies as st
-
-    nasty = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-8, 1e4]), st.floats(-2, 2, allow_subnormal=False))
-
-    @st.composite
-    def build(draw: Any) -> ProductGame:
-        d, n, rows, background, outputs = (draw(st.integers(1, high)) for high in (max_players, max_terms, 2, 2, 2))
-
-        def array(*shape: int) -> np.ndarray:
-            flat = draw(st.lists(nasty, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
-            return np.array(flat).reshape(shape)
-
-        return ProductGame(array(n, outputs), array(rows, n, d), array(background, n, d), constant=array(outputs))
-
-    return build()
-
-
-def additive_games(max_players: int = 6, max_terms: int = 4) -> Any:
-    """Return a hypothesis strategy of additive games with overlapping terms.
-
-    Terms have at most three players.
-
-    Parameters
-    ----------
-    max_players : int, default=6
-    max_terms : int, default=4
-
-    Returns
-    -------
-    strategy : hypothesis.strategies.SearchStrategy
-        Of :class:`exactshap.games.AdditiveGame`.
-
-    Examples
-    --------
-    >>> from hypothesis import given
-    >>> @given(additive_games(max_players=3))
-    ... def test_my_solver(game):
-    ...     check_game(game)
-    """
-    from hypothesis import strategies as st
-
-    @st.composite
-    def build(draw: Any) -> AdditiveGame:
-        d = draw(st.integers(1, max_players))
-        players = st.lists(st.integers(0, d - 1), min_size=0, max_size=min(3, d), unique=True)
-        subsets = [tuple(draw(players)) for _ in range(draw(st.integers(1, max_terms)))]
-        value = st.floats(-3, 3, allow_subnormal=False)
-        tables = [draw(st.lists(value, min_size=2 ** len(term), max_size=2 ** len(term))) for term in subsets]
-        return AdditiveGame(d, subsets, tables, constant=draw(value))
-
-    return build()

@@ -7,8 +7,6 @@ import platform
 import sys
 from typing import TextIO
 
-__all__ = ["show_versions", "versions"]
-
 _CORE = ("exactshap", "numpy", "scipy", "scikit-learn", "joblib", "narwhals")
 _OPTIONAL = (
     "pandas",

@@ -132,9 +132,10 @@ def test_connected_subsets_are_those_that_a_search_reaches():
     import itertools
 
     from exactshap.errors import BudgetError
-    from exactshap.estimators.rkhs_weighting import connected_subsets, grid_edges
+    from exactshap.estimators import connected_subsets
 
-    edges = grid_edges(3, 4)
+    right = [(i, i + 1) for i in range(12) if i % 4 < 3]
+    edges = [*right, *((i, i + 4) for i in range(8))]  # three lines of four columns
     near = {i: {b if a == i else a for a, b in edges if i in (a, b)} for i in range(12)}
 
     def connected(subset):
@@ -146,8 +147,9 @@ def test_connected_subsets_are_those_that_a_search_reaches():
         return len(reached) == len(subset)
 
     for size in (1, 2, 3, 4):
-        assert connected_subsets(edges, size) == [s for s in itertools.combinations(range(12), size) if connected(s)]
+        expected = [s for s in itertools.combinations(range(12), size) if connected(s)]
+        assert connected_subsets(size, edges=edges) == connected_subsets(size, grid=(3, 4)) == expected
     with pytest.raises(InputError, match="size"):
-        connected_subsets(edges, 0)
+        connected_subsets(0, edges=edges)
     with pytest.raises(BudgetError, match="connected subsets"):
-        connected_subsets(grid_edges(30, 30), 8)
+        connected_subsets(8, grid=(30, 30))

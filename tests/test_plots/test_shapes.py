@@ -3,11 +3,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.explainer import Explainer
 from exactshap.readers.additive import AdditiveModel
-from exactshap.results.plots import draw_shape, prepare_shape
+from exactshap.results.plots.shapes import draw_shape, prepare_shape
 from tolerances import roundings
 
 RNG = np.random.default_rng(0)
@@ -71,12 +72,21 @@ def test_text_gets_one_place_for_each_category():
 
 
 def test_drawing_uses_the_axes_that_came_in():
-    ax, shape = plt.subplots()[1], prepare_shape(*both(), "a")
-    assert draw_shape(shape, ax) is ax
+    explanation, main = both()
+    ax, shape = plt.subplots()[1], prepare_shape(explanation, main, "a")
+    assert explanation.plot.shape("a", main, ax=ax) is ax
     assert ax.get_xlabel() == "a"
     np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 1], shape.values)
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), shape.curve)
     assert "interventional" in ax.get_title()
+
+
+def test_one_output_of_several_is_drawn():
+    model = LogisticRegression().fit(X, np.digitize(X["a"], [-0.5, 0.5]))
+    explanation, main = both(model=model)
+    ax = explanation.plot.shape("a", main, output=1)
+    np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 1], explanation.values[:, 0, 1])
+    assert sorted(ax.lines[0].get_ydata()) == sorted(main.values[:, 0, 1])
 
 
 def test_bad_pairs_are_refused():

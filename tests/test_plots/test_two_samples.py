@@ -6,7 +6,7 @@ import pytest
 from matplotlib import pyplot
 
 from exactshap.errors import InputError
-from exactshap.results.plots import draw_marginals, prepare_marginals
+from exactshap.results.plots import draw_marginals, draw_prepared, prepare_marginals
 from tolerances import NORMAL_TAILS, roundings
 
 
@@ -42,12 +42,12 @@ def test_rare_categories_are_put_together():
 def test_drawing_uses_the_axes_that_come_in():
     marginals = prepare_marginals(*samples(), ["x0", "x1"])
     axes = pyplot.subplots(1, 2)[1]
-    out = draw_marginals(marginals, ("May", "June"), axes)
+    out = draw_marginals(*samples(), ["x0", "x1"], labels=("May", "June"), axes=axes)
     assert out == list(axes)
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["May", "June"]
-    assert len(draw_marginals(marginals)) == 2
+    assert len(draw_prepared(marginals)) == 2
     with pytest.raises(InputError, match=r"One ax is needed for each column\. Got 1 for 2"):
-        draw_marginals(marginals, axes=[axes[0]])
+        draw_prepared(marginals, axes=[axes[0]])
 
 
 def test_dates_are_densities_over_days():
@@ -56,7 +56,7 @@ def test_dates_are_densities_over_days():
     assert marginal.dates
     assert marginal.categories is None
     assert marginal.x[0] < 19723 < 19762 < marginal.x[-1]  # 2024-01-01 and 2024-02-09
-    (ax,) = draw_marginals([marginal])
+    (ax,) = draw_prepared([marginal])
     ax.figure.draw_without_rendering()
     assert any(
         "2024" in text for text in [ax.xaxis.get_offset_text().get_text(), *(t.get_text() for t in ax.get_xticklabels())]
@@ -67,7 +67,7 @@ def test_long_names_and_large_numbers_of_panels_do_not_overlap():
     cells = np.random.default_rng(0).lognormal(11.0, 0.6, (80, 1))
     table = pandas.DataFrame(cells, columns=["annual household income before taxes (EUR per year)"])
     marginals = prepare_marginals(table[:40], table[40:], list(table) * 4, ["contribution 0.002"] * 4)
-    axes = draw_marginals(marginals, axes=pyplot.figure(figsize=(9, 2.5), layout="constrained").subplots(1, 4))
+    axes = draw_prepared(marginals, axes=pyplot.figure(figsize=(9, 2.5), layout="constrained").subplots(1, 4))
     axes[0].figure.draw_without_rendering()
     for texts in ([ax.title for ax in axes], axes[1].get_xticklabels()):
         boxes = [text.get_window_extent() for text in texts]

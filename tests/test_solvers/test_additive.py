@@ -13,7 +13,7 @@ from exactshap.solvers import choose, player_sets, solve
 from exactshap.solvers.additive import Linear, Stack, solve_linear, solve_stacks
 from exactshap.solvers.additive._stacks import _position
 from exactshap.solvers.core import set_values
-from exactshap.testing import additive_games
+from strategies import additive_games
 from tolerances import assert_close, roundings
 
 INDICES = [*semivalues.available(), semivalues.beta(4, 1)]

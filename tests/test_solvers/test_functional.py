@@ -5,12 +5,12 @@ import pytest
 
 from exactshap import semivalues
 from exactshap.games import ProductGame
-from exactshap.semivalues import Atom, Nodes, Semivalue
+from exactshap.semivalues import Atom, Mixture, Semivalue
 from exactshap.solvers import solve
 from exactshap.solvers.product import ExponentialTerms, functional_rules, solve_functional
 from tolerances import EPS, assert_close
 
-ENDS = Semivalue("from the empty coalition", Nodes((0.0, 1e-9, 0.3), (0.5, 0.25, 0.25)))
+ENDS = Semivalue("from the empty coalition", Mixture(((0.5, Atom(0.0)), (0.25, Atom(1e-9)), (0.25, Atom(0.3)))))
 QUESTIONS = [semivalues.find("shapley"), semivalues.find("banzhaf"), semivalues.beta(4, 1), Semivalue("first", Atom(0.0)), ENDS]
 
 

@@ -168,10 +168,11 @@ def test_many_players_use_fewer_nodes_within_the_reported_bound():
 
 
 def _uniform_by_nodes(d):
-    from exactshap.semivalues import Nodes, Semivalue
+    from exactshap.semivalues import Atom, Mixture, Semivalue
 
     nodes, weights = find("shapley").rule(1, degree=2 * d)
-    return Semivalue("uniform, all nodes", Nodes(tuple(nodes), tuple(weights / weights.sum())))
+    atoms = Mixture(tuple((weight, Atom(node)) for node, weight in zip(nodes, weights / weights.sum(), strict=True)))
+    return Semivalue("uniform, all nodes", atoms)
 
 
 def test_a_row_of_the_background_has_no_uncertainty():

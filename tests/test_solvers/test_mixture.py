@@ -7,7 +7,7 @@ import pytest
 
 from exactshap import semivalues
 from exactshap.expansions import matern, rational_quadratic
-from exactshap.semivalues import Atom, Nodes, Semivalue
+from exactshap.semivalues import Atom, Mixture, Semivalue
 from exactshap.solvers.product import mixture_rules, prepare_mixture, solve_mixture, solve_terms
 from tolerances import EPS, assert_close
 
@@ -25,7 +25,7 @@ def prepared(name):
     return prepare_mixture(MIXTURES[name].rates, MIXTURES[name].weights)
 
 
-ENDS = Semivalue("from the empty coalition", Nodes((0.0, 1e-9, 0.3), (0.5, 0.25, 0.25)))
+ENDS = Semivalue("from the empty coalition", Mixture(((0.5, Atom(0.0)), (0.25, Atom(1e-9)), (0.25, Atom(0.3)))))
 QUESTIONS = [semivalues.find("shapley"), semivalues.find("banzhaf"), semivalues.beta(4, 1), Semivalue("first", Atom(0.0)), ENDS]
 
 

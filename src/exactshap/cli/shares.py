@@ -273,7 +273,7 @@ def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tup
         shares.plot.bar(ax=figure.subplots())
         return figure
     from exactshap.results.decomposition import strongest_marginals
-    from exactshap.results.plots import draw_marginals
+    from exactshap.results.plots import draw_prepared
 
     left, right = figure.subfigures(1, 2, width_ratios=(1.2, 1.0))
     shares.plot.bar(ax=left.subplots())
@@ -281,7 +281,7 @@ def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tup
     panels = right.subplots(2, 2, squeeze=False).ravel()
     for ax in panels[len(marginals) :]:
         ax.remove()
-    draw_marginals(marginals, labels, panels[: len(marginals)])
+    draw_prepared(marginals, labels, panels[: len(marginals)])
     return figure
 
 

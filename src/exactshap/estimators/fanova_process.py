@@ -213,7 +213,12 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
                   - \Phi_i^\top (K + \sigma^2 I)^{-1} \Phi_j
 
         ``value_function="normalized"`` shares the constant component equally: every value gains :math:`f_\emptyset / d`, every section 1 / d and
-        every prior covariance 1 / d^2. Both sums over 2^d sets are integrals of polynomials. Cost O(n_train d^2) a row for the means, O(n_train^2 d) for the triangular
+        every prior covariance 1 / d^2.
+
+        The result has ``values (n_rows, d)``, ``covariance (n_rows, d, d)`` and ``std``, in units of the target; ``baseline``, the
+        constant component; ``residual`` and ``covariance_residual (n_rows,)``, which are rounding where the sums are right.
+
+        Both sums over 2^d sets are integrals of polynomials. Cost O(n_train d^2) a row for the means, O(n_train^2 d) for the triangular
         solve, O(d^3 / 2) for the prior.
         """
         check_is_fitted(self)
@@ -248,6 +253,8 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
         a product game over pairs of training rows; for the posterior expectation :math:`\alpha \alpha^\top` is replaced by
         :math:`\alpha \alpha^\top - s^2 (K + \sigma^2 I)^{-1}` and the prior's own variance is added. Cost O(n_train^2 d^2).
+
+        The result has the effects ``of_mean`` and ``expected (d,)``, and the variances ``total_of_mean`` and ``expected_total``.
         """
         check_is_fitted(self)
         grams = [h @ h.T / len(h) for h in self._sections]

@@ -11,7 +11,9 @@ is bounded uniformly, on an interval or everywhere, before anything is computed.
 
 from __future__ import annotations
 
-from exactshap.expansions._expansion import Expansion, expand, links
-from exactshap.expansions._radial import GaussianMixture, matern, rational_quadratic
-
-__all__ = ["Expansion", "GaussianMixture", "expand", "links", "matern", "rational_quadratic"]
+from exactshap.expansions._expansion import Expansion as Expansion
+from exactshap.expansions._expansion import expand as expand
+from exactshap.expansions._expansion import links as links
+from exactshap.expansions._radial import GaussianMixture as GaussianMixture
+from exactshap.expansions._radial import matern as matern
+from exactshap.expansions._radial import rational_quadratic as rational_quadratic

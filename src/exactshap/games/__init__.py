@@ -7,9 +7,10 @@ the definition that every fast solver is tested against. Games are frozen; their
 from exactshap.games._composed import LiveGame as LiveGame
 from exactshap.games._composed import SumGame as SumGame
 from exactshap.games._composed import spread as spread
-from exactshap.games._games import AdditiveGame, Game, OracleGame, ProductGame, all_masks, check_masks
+from exactshap.games._games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
+from exactshap.games._games import check_masks as check_masks
 from exactshap.games._games import n_coalitions as n_coalitions
 from exactshap.games._games import normalised_weights as normalised_weights
 from exactshap.games._games import squeeze as squeeze
 
-__all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "all_masks", "check_masks"]
+__all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "all_masks"]

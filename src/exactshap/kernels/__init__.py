@@ -16,7 +16,7 @@ from exactshap.kernels._distance import RBF, Cauchy, Chi2, Laplacian
 from exactshap.kernels._dot_product import Linear, Polynomial
 from exactshap.kernels._radial import Matern, RationalQuadratic
 from exactshap.kernels._radial import Radial as Radial
-from exactshap.kernels._sklearn import from_pairwise, from_sklearn
+from exactshap.kernels._sklearn import from_sklearn
 from exactshap.kernels._sklearn import takes_differences as takes_differences
 
 __all__ = [
@@ -33,6 +33,5 @@ __all__ = [
     "Polynomial",
     "RationalQuadratic",
     "White",
-    "from_pairwise",
     "from_sklearn",
 ]

@@ -20,29 +20,8 @@ from exactshap.kernels._radial import Matern, RationalQuadratic
 ROUTE = "Use Explainer(model.predict, background), of a classifier its decision_function or predict_proba, for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 
 
-def from_sklearn(kernel: Foreign, n_features: int) -> Kernel:
-    """Read a kernel of ``sklearn.gaussian_process.kernels``.
-
-    Parameters
-    ----------
-    kernel : sklearn.gaussian_process.kernels.Kernel
-    n_features : int
-
-    Returns
-    -------
-    kernel : Kernel
-
-    Raises
-    ------
-    UnsupportedStructureError
-        If the kernel mixes columns in another way (ExpSineSquared, ...).
-
-    Examples
-    --------
-    >>> from sklearn.gaussian_process import kernels as gp
-    >>> from_sklearn(2.0 * gp.RBF(1.0) + gp.WhiteKernel(), 2)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
-    array([[0.7358]])
-    """
+def _from_object(kernel: Foreign, n_features: int) -> Kernel:
+    """Read a kernel of ``sklearn.gaussian_process.kernels``."""
     name = type(kernel).__name__
     reader = _OBJECTS.get(name)
     # A class of the same name elsewhere may compute anything
@@ -74,14 +53,14 @@ def _power(kernel: Foreign, n_features: int) -> Kernel:
     exponent = float(kernel.exponent)
     if exponent != int(exponent) or exponent < 1:
         raise UnsupportedStructureError("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE)
-    base = from_sklearn(kernel.kernel, n_features)
+    base = _from_object(kernel.kernel, n_features)
     # An integer power is a product with itself, which expands
     return Product((base,) * int(exponent))
 
 
 def _pairwise_object(kernel: Foreign, n_features: int) -> Kernel:
     parameters = {"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
-    return from_pairwise(kernel.metric, n_features, **parameters)
+    return from_sklearn(kernel.metric, n_features, **parameters)
 
 
 _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
@@ -91,8 +70,8 @@ _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
     "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
     "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
     "DotProduct": _dot_product,
-    "Sum": lambda kernel, n: Sum((from_sklearn(kernel.k1, n), from_sklearn(kernel.k2, n))),
-    "Product": lambda kernel, n: Product((from_sklearn(kernel.k1, n), from_sklearn(kernel.k2, n))),
+    "Sum": lambda kernel, n: Sum((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
+    "Product": lambda kernel, n: Product((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
     "Exponentiation": _power,
     "PairwiseKernel": _pairwise_object,
 }
@@ -123,15 +102,16 @@ def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return -ratio
 
 
-def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
-    """Read a kernel of ``sklearn.metrics.pairwise`` by name or function.
+def from_sklearn(kernel: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
+    """Read a kernel of scikit-learn: an object, a name or a function.
 
-    ``KernelRidge``, ``Nystroem`` and ``SVC`` use these names.
+    Objects are those of ``sklearn.gaussian_process.kernels``; ``KernelRidge``, ``Nystroem`` and ``SVC`` use names or functions of
+    ``sklearn.metrics.pairwise``.
 
     Parameters
     ----------
-    name : str, callable or Kernel
-        "rbf", "laplacian", "linear", "poly", "chi2", ..., or scikit-learn's function of that name.
+    kernel : object, str, callable or Kernel
+        "rbf", "laplacian", "linear", "poly", "chi2", ..., scikit-learn's function of that name, or its kernel of a Gaussian process.
     n_features : int
     gamma : float, default=None
         None means 1 / n_features, as in scikit-learn.
@@ -148,19 +128,23 @@ def from_pairwise(name: Any, n_features: int, *, gamma: float | None = None, coe
     InputError
         If ``gamma`` is negative.
     UnsupportedStructureError
-        If the kernel mixes columns in another way (sigmoid, cosine, precomputed, functions of one's own).
+        If the kernel mixes columns in another way (ExpSineSquared, sigmoid, cosine, precomputed, functions of one's own).
 
     Examples
     --------
-    >>> from_pairwise("rbf", 2, gamma=0.5)
+    >>> from_sklearn("rbf", 2, gamma=0.5)
     RBF(bandwidth=1.0)
+    >>> from sklearn.gaussian_process import kernels as gp
+    >>> from_sklearn(2.0 * gp.RBF(1.0) + gp.WhiteKernel(), 2)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.7358]])
     """
-    if isinstance(name, Kernel):
-        return name
-    if takes_differences(name):
-        return from_sklearn(name, n_features)
-    if callable(name):
-        name = _BY_FUNCTION.get(getattr(name, "__name__", ""), name)
+    if isinstance(kernel, Kernel):
+        return kernel
+    # Kernels of Gaussian processes, of scikit-learn or in its form
+    if hasattr(kernel, "is_stationary"):
+        return _from_object(kernel, n_features)
+    name = _BY_FUNCTION.get(getattr(kernel, "__name__", ""), kernel) if callable(kernel) else kernel
+    if callable(kernel):
         # scikit-learn's function has another default than the same kernel by name
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)

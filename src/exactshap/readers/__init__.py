@@ -27,10 +27,15 @@ from exactshap.readers._identity import require_fitted as require_fitted
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._identity import writes_to_rows as writes_to_rows
 from exactshap.readers._registry import known_class as known_class
-from exactshap.readers._registry import read, register, registered
+from exactshap.readers._registry import read, register
+from exactshap.readers._registry import registered as registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
-from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers._request import Request
+from exactshap.readers._request import choose_value_function as choose_value_function
 from exactshap.readers._request import finite_numbers as finite_numbers
+from exactshap.readers._request import names_of as names_of
+from exactshap.readers._request import players_of as players_of
+from exactshap.readers._request import select_outputs as select_outputs
 from exactshap.readers._state import ModelState as ModelState
 from exactshap.readers._traits import Offset as Offset
 from exactshap.readers._traits import Outputs as Outputs
@@ -53,14 +58,9 @@ __all__ = [
     "Rounding",
     "TermScores",
     "Traits",
-    "choose_value_function",
     "explain_terms",
-    "names_of",
-    "players_of",
     "read",
     "register",
-    "registered",
-    "select_outputs",
 ]
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from exactshap.decompose.r2 import PartialR2
 from exactshap.frames.stored import StoredTable
 from exactshap.scale._columns import output_columns
-from exactshap.scale._dataset import DatasetResult, explain_dataset
+from exactshap.scale._dataset import explain_dataset
 from exactshap.scale._importance import GlobalImportance
 from exactshap.scale._mapped import MappedFunction
 from exactshap.scale._partition import Partition
@@ -17,7 +17,6 @@ from exactshap.scale._quantiles import GlobalQuantiles
 from exactshap.scale._ridge import PartialRidge
 
 __all__ = [
-    "DatasetResult",
     "GlobalImportance",
     "GlobalQuantiles",
     "MappedFunction",

@@ -120,7 +120,9 @@ def explain_dataset(
     Returns
     -------
     result : DatasetResult
-        Numbers of rows, seconds, importances over all rows, the largest residual, and the paths.
+        ``destination``, a folder that readers of Parquet take as one table, and its ``files``, in the order of the rows; ``n_rows``,
+        ``n_bad_rows`` (marked) and ``n_resumed`` among them (explained by an earlier run); ``seconds`` of this run;
+        ``importance``, a :class:`GlobalImportance` over all rows; ``max_residual``, in the unit of the model output.
 
     Raises
     ------

@@ -27,11 +27,13 @@ chaining              Beta(s, 1)                                  Marichal & Rou
 from __future__ import annotations
 
 from exactshap.semivalues._hierarchy import Branch as Branch
-from exactshap.semivalues._hierarchy import Hierarchy
+from exactshap.semivalues._hierarchy import Hierarchy as Hierarchy
 from exactshap.semivalues._hierarchy import Question as Question
 from exactshap.semivalues._named import asymmetric, available, beta, find, owen
-from exactshap.semivalues._semivalue import Atom, Beta, Density, Measure, Mixture, Moments, Nodes, Semivalue
+from exactshap.semivalues._semivalue import Atom, Beta, Density, Mixture, Semivalue
 from exactshap.semivalues._semivalue import EndSlopes as EndSlopes
+from exactshap.semivalues._semivalue import Measure as Measure
+from exactshap.semivalues._semivalue import Moments as Moments
 from exactshap.semivalues._semivalue import Rule as Rule
 from exactshap.semivalues._semivalue import SignedDensity as SignedDensity
 from exactshap.semivalues._semivalue import gauss_jacobi as gauss_jacobi
@@ -40,11 +42,7 @@ __all__ = [
     "Atom",
     "Beta",
     "Density",
-    "Hierarchy",
-    "Measure",
     "Mixture",
-    "Moments",
-    "Nodes",
     "Semivalue",
     "asymmetric",
     "available",

@@ -15,19 +15,7 @@ from exactshap.errors import InputError, InputTypeError
 
 
 class Measure(Protocol):
-    """Describe a (possibly signed) measure on [0, 1] of total mass 1.
-
-    Any object with ``rule(degree) -> (nodes, weights)`` is one.
-
-    Examples
-    --------
-    >>> from exactshap.semivalues import Semivalue
-    >>> class Ends:  # half of the mass at either end
-    ...     def rule(self, degree):
-    ...         return np.array([0.0, 1.0]), np.array([0.5, 0.5])
-    >>> Semivalue("ends", Ends()).weights(3)
-    array([0.5, 0. , 0.5])
-    """
+    """Describe a (possibly signed) measure on [0, 1] of total mass 1."""
 
     def rule(self, degree: int) -> Rule:
         """Return nodes and weights (n_nodes,) exact for polynomials up to ``degree``."""
@@ -103,44 +91,6 @@ class Atom:
 
 
 @dataclass(frozen=True)
-class Nodes:
-    """Define a discrete measure.
-
-    Parameters
-    ----------
-    nodes : sequence of float in [0, 1]
-    weights : sequence of float
-        One for each node; they sum to 1 and may be negative.
-
-    Raises
-    ------
-    InputError
-        If a node is outside [0, 1] or the weights do not sum to 1.
-
-    Examples
-    --------
-    >>> from exactshap.semivalues import Semivalue
-    >>> Semivalue("either", Nodes((0.25, 0.75), (0.5, 0.5))).weights(2)
-    array([0.5, 0.5])
-    """
-
-    nodes: tuple[float, ...]
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        nodes, weights = np.asarray(self.nodes, float), np.asarray(self.weights, float)
-        if nodes.ndim != 1 or nodes.shape != weights.shape or nodes.size == 0:
-            raise InputError("Nodes needs as many nodes as weights", f"Got {nodes.shape} and {weights.shape}")
-        if not (np.all((nodes >= 0) & (nodes <= 1)) and np.isclose(weights.sum(), 1.0, rtol=0, atol=1e-12)):
-            raise InputError(
-                "Nodes must lie in [0, 1] and their weights sum to 1", f"Got weights that sum to {weights.sum()!r}"
-            )
-
-    def rule(self, degree: int) -> Rule:
-        return np.asarray(self.nodes, float), np.asarray(self.weights, float)
-
-
-@dataclass(frozen=True)
 class Density:
     """Normalise a probability density, a vectorised function on (0, 1).
 
@@ -189,9 +139,6 @@ class Moments:
     moment : callable
         ``moment(r) -> Fraction``, the functional of t^r; ``moment(0)`` is 1.
 
-    Examples
-    --------
-    >>> from exactshap.semivalues import Semivalue
     >>> uniform = Moments(lambda r: Fraction(1, r + 1))
     >>> Semivalue("uniform", uniform).weights(3).round(4)
     array([0.3333, 0.1667, 0.3333])
@@ -218,7 +165,7 @@ class Mixture:
 
     Parameters
     ----------
-    parts : tuple of (float, Measure)
+    parts : tuple of (float, measure)
         Weights, which may be negative, and measures; the masses of all together are 1.
 
     Examples
@@ -340,9 +287,10 @@ class Semivalue:
     ----------
     name : str
         Shown in reprs, plot titles and reports.
-    measure : Measure or callable
-        One measure for every set size, or ``measure(size, order) -> Measure`` when it depends on the size of the set T and
-        on the requested highest order.
+    measure : object or callable
+        One measure for every set size: :class:`Atom`, :class:`Beta`, :class:`Density`, a :class:`Mixture` of them, or any object with
+        ``rule(degree) -> (nodes, weights)``, exact for polynomials up to that degree. ``measure(size, order)`` returns one where it
+        depends on the size of the set T and on the requested highest order.
     efficient : bool, default=False
         Whether the values of all sets of size 1..order add up to v(D) - v(empty). Only then the sum is a certificate.
     cumulative : bool, default=False
@@ -356,6 +304,11 @@ class Semivalue:
     >>> nodes, weights = Semivalue("optimist", Atom(0.9)).rule(degree=3)
     >>> nodes, weights
     (array([0.9]), array([1.]))
+    >>> class Ends:  # half of the mass at either end
+    ...     def rule(self, degree):
+    ...         return np.array([0.0, 1.0]), np.array([0.5, 0.5])
+    >>> Semivalue("ends", Ends()).weights(3)
+    array([0.5, 0. , 0.5])
     """
 
     name: str
@@ -404,7 +357,7 @@ def _check_measure(name: str, measure: Measure, mass: float) -> None:
         raise InputTypeError(
             f"The measure of semivalue {name!r} must have a rule(degree) method",
             f"Got {type(measure).__name__}",
-            "Use semivalues.Atom(t), Beta(p, q), Nodes(nodes, weights), Density(function) or Moments(moment)",
+            "Use semivalues.Atom(t), Beta(p, q), Density(function) or a Mixture of them",
         )
     nodes, weights = measure.rule(7)
     if not (np.isclose(weights.sum(), mass, atol=1e-10) and np.all((nodes >= 0) & (nodes <= 1))):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exactshap._runtime.optional import on_first_use
-from exactshap.solvers._solve import Plan, choose, solve
 from exactshap.solvers._solve import bytes_besides_calls as bytes_besides_calls
+from exactshap.solvers._solve import choose
 from exactshap.solvers._solve import n_calls as n_calls
 from exactshap.solvers._solve import seconds_besides_calls as seconds_besides_calls
 from exactshap.solvers._solve import seconds_pooled as seconds_pooled
+from exactshap.solvers._solve import solve as solve
 from exactshap.solvers.core import Cost, Part, Solution
 from exactshap.solvers.core import Posterior as Posterior
 from exactshap.solvers.core import Rows as Rows
@@ -20,13 +21,11 @@ from exactshap.solvers.core import sets_by_size as sets_by_size
 __all__ = [
     "Cost",
     "Part",
-    "Plan",
     "Solution",
     "choose",
     "functional_distance",
     "interaction_variance",
     "shapley_covariance",
-    "solve",
 ]
 
 if TYPE_CHECKING:

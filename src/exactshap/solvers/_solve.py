@@ -238,7 +238,8 @@ def choose(
     Returns
     -------
     plan : Plan
-        Method, cost and reason, printed as a sentence.
+        ``method``, ``cost`` (a :class:`Cost`; seconds are NaN for calls of the user's own function), ``exact`` and ``reason``, printed
+        as a sentence.
 
     Raises
     ------

@@ -1,6 +1,7 @@
 """Represent ensembles of trees as flat arrays, which tree readers produce and tree solvers consume."""
 
-from exactshap.trees.ensemble import FlatTrees, LeafFunction, RawTree, TreeModel, build
+from exactshap.trees.ensemble import FlatTrees as FlatTrees
+from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, build
 from exactshap.trees.ensemble import Paths as Paths
 from exactshap.trees.ensemble import apply as apply
 from exactshap.trees.ensemble import cover_shares as cover_shares
@@ -14,4 +15,4 @@ from exactshap.trees.ensemble import take_trees as take_trees
 from exactshap.trees.formats import convert, load, loads
 from exactshap.trees.formats import flatten as flatten
 
-__all__ = ["FlatTrees", "LeafFunction", "RawTree", "TreeModel", "build", "convert", "load", "loads"]
+__all__ = ["LeafFunction", "RawTree", "TreeModel", "build", "convert", "load", "loads"]

@@ -10,4 +10,3 @@ from exactshap.estimators.rkhs_weighting._instantiations import PolynomialSign a
 from exactshap.estimators.rkhs_weighting._instantiations import UniformStump as UniformStump
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor as RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting._subsets import connected_subsets as connected_subsets
-from exactshap.estimators.rkhs_weighting._subsets import grid_edges as grid_edges

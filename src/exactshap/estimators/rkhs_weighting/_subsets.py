@@ -174,15 +174,20 @@ def subset_distribution(subsets: Any, sequence: bool) -> SubsetDistribution:
     )
 
 
-def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple[int, ...]]:
+def connected_subsets(
+    size: int, *, edges: Iterable[tuple[int, int]] = (), grid: tuple[int, int] | None = None
+) -> list[tuple[int, ...]]:
     """Return all connected subsets of ``size`` columns, as ``subsets=`` of RKHS weightings.
 
     Parameters
     ----------
-    edges : iterable of pairs of int
-        Which columns are neighbours.
     size : int
         At least 1.
+    edges : iterable of pairs of int, default=()
+        Which columns are neighbours.
+    grid : pair of int, default=None
+        Lines and columns of a picture, of which pixels next to or above each other are neighbours as well; pixel (r, c) is
+        column ``r * n_columns + c``.
 
     Returns
     -------
@@ -196,14 +201,14 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
 
     Examples
     --------
-    >>> connected_subsets([(0, 1), (1, 2), (2, 3)], 2)
+    >>> connected_subsets(2, edges=[(0, 1), (1, 2), (2, 3)])
     [(0, 1), (1, 2), (2, 3)]
-    >>> len(connected_subsets(grid_edges(3, 3), 3))  # L and I shapes in a square of nine
+    >>> len(connected_subsets(3, grid=(3, 3)))  # L and I shapes in a square of nine
     22
     """
     check_count("size", size)
     neighbours: dict[int, set[int]] = {}
-    for i, j in edges:
+    for i, j in itertools.chain(edges, () if grid is None else _grid_edges(*grid)):
         neighbours.setdefault(int(i), set()).add(int(j))
         neighbours.setdefault(int(j), set()).add(int(i))
     # Sets, as a connected subset is reached in several ways.
@@ -216,21 +221,10 @@ def connected_subsets(edges: Iterable[tuple[int, int]], size: int) -> list[tuple
     return sorted(tuple(sorted(one)) for one in found)
 
 
-def grid_edges(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
+def _grid_edges(n_rows: int, n_columns: int) -> list[tuple[int, int]]:
     """Return the horizontal and vertical neighbours of a grid of columns.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Of the grid; pixel (r, c) is column ``r * n_columns + c``.
-
-    Returns
-    -------
-    edges : list of pairs of int
-
-    Examples
-    --------
-    >>> grid_edges(2, 2)
+    >>> _grid_edges(2, 2)
     [(0, 1), (0, 2), (1, 3), (2, 3)]
     """
     right = [(r * n_columns + c, r * n_columns + c + 1) for r in range(n_rows) for c in range(n_columns - 1)]

@@ -15,7 +15,7 @@ from exactshap._runtime.checks import is_number, sample_weights
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.games import all_masks
-from exactshap.kernels import Component, Kernel, from_pairwise
+from exactshap.kernels import Component, Kernel, from_sklearn
 from exactshap.semivalues import find
 from exactshap.solvers.rkhs import (
     check_eta,
@@ -74,7 +74,7 @@ class PenalisedKernelModel(BaseEstimator):  # type: ignore[misc]
     def _basis(self, weights: np.ndarray) -> Basis:
         """Set ``kernel_``, and return the basis of the training rows."""
         X, (n, d) = self.X_fit_, self.X_fit_.shape
-        self.kernel_ = from_pairwise(self.kernel, d, gamma=self.gamma)
+        self.kernel_ = from_sklearn(self.kernel, d, gamma=self.gamma)
         columns = penalised_columns(self.features, d, getattr(self, "feature_names_in_", None))
         random_state = check_random_state(self.random_state)
         _refuse_too_large(n, d, len(columns))

@@ -113,7 +113,7 @@ class BlackBox(Reader):
     ``function`` takes tables of the kind that the background is (read-only arrays, or fresh frames) and returns (n_rows,),
     (n_rows, 1) or (n_rows, n_outputs) real numbers. Options: ``budget`` and ``tol`` count coalitions per row, each of them one call
     per background row; ``rows_together`` rows at a time share coalitions and relevances, or one process over rows and coalitions with
-    ``estimator="pooled"``; see :func:`exactshap.solvers.solve` for the rest.
+    ``estimator="pooled"``; see :func:`exactshap.solve` for the rest.
     The seed defaults to 0 and is the same for every row.
     """
 

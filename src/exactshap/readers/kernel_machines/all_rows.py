@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
-from exactshap.kernels import RBF, from_pairwise, takes_differences
+from exactshap.kernels import RBF, from_sklearn, takes_differences
 from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, require_fitted, target_names
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
@@ -54,7 +54,7 @@ def _expanded(model: Model, points: np.ndarray, dual: np.ndarray, intercept: Arr
     named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}
     # As scikit-learn passes them on
     parameters = (model.kernel_params or {}) if callable(model.kernel) else named
-    kernel = from_pairwise(model.kernel, points.shape[1], **parameters)
+    kernel = from_sklearn(model.kernel, points.shape[1], **parameters)
     return expand(kernel, points, dual, intercept, cancels=not takes_differences(model.kernel))
 
 

@@ -78,7 +78,7 @@ class KernelMachine:
             raise InputTypeError(
                 "`kernel` must be a kernel of exactshap.kernels or sklearn.gaussian_process", f"Got {type(kernel).__name__}"
             )
-        self.kernel = kernel if isinstance(kernel, Kernel) else from_sklearn(kernel, self.X_train.shape[1])
+        self.kernel = from_sklearn(kernel, self.X_train.shape[1])
         self.own_predict = predict
         if isinstance(feature_names, str) or (feature_names is not None and len(feature_names) != self.X_train.shape[1]):
             raise InputError(f"`feature_names` must hold {self.X_train.shape[1]} names", f"Got {feature_names!r}")

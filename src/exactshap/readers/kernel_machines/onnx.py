@@ -6,7 +6,7 @@ import numpy as np
 
 from exactshap._graphs import Attributes, SupportCore, refused
 from exactshap.errors import ModelFormatError
-from exactshap.kernels import from_pairwise
+from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, Reader, Request
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
@@ -33,7 +33,7 @@ def read(model: SupportCore, request: Request) -> Reader:
     gamma, coef0, degree = parameters.tolist()
     if gamma <= 0.0 or degree != round(degree) or not 1 <= degree <= MAX_DEGREE:
         raise refused("The parameters of a kernel are out of range", f"Got gamma {gamma}, degree {degree}")
-    kernel = from_pairwise(_KERNELS[kind], model.n_columns, gamma=gamma, coef0=coef0, degree=degree)
+    kernel = from_sklearn(_KERNELS[kind], model.n_columns, gamma=gamma, coef0=coef0, degree=degree)
     scale = sign * model.scale
     unit = "target" if name == "output" else f"decision function of class {name}"
     return KernelReader(

@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
-from exactshap.kernels import from_pairwise
+from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, sklearn_name
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import expand
@@ -32,7 +32,7 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
         return FourierReader(feature_map, request, parts, outputs, coefficients, intercept, model)
     named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
     parameters = named | (feature_map.kernel_params or {})
-    kernel = from_pairwise(
+    kernel = from_sklearn(
         feature_map.kernel, feature_map.components_.shape[1], **{k: v for k, v in parameters.items() if v is not None}
     )
     whitener = np.asarray(feature_map.normalization_, float)

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table
-from exactshap.kernels import from_pairwise
+from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
@@ -86,7 +86,7 @@ def _pairwise_coefficients(model: Model) -> np.ndarray:
 
 def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
     points = _support_vectors(model)
-    kernel = from_pairwise(
+    kernel = from_sklearn(
         model.kernel,
         points.shape[1],
         gamma=None if callable(model.kernel) else model._gamma,  # no public name: gamma="scale" is of rows that are not kept

@@ -6,21 +6,22 @@ Explanations have one output; features beyond ``max_display`` are shown as one; 
 
 from __future__ import annotations
 
-from exactshap.results.plots._accessor import PlotAccessor
+from exactshap.results.plots._accessor import PlotAccessor as PlotAccessor
 from exactshap.results.plots._columns import Shown as Shown
 from exactshap.results.plots._columns import cell_words as cell_words
-from exactshap.results.plots._palette import Palette, palette
 from exactshap.results.plots._palette import current_palette as current_palette
 from exactshap.results.plots._palette import dark_palette as dark_palette
+from exactshap.results.plots._palette import palette
 from exactshap.results.plots._pyplot import escape as escape
 from exactshap.results.plots._pyplot import name_lines as name_lines
 from exactshap.results.plots._pyplot import new_axes as new_axes
 from exactshap.results.plots._pyplot import shortened as shortened
 from exactshap.results.plots._pyplot import without_frame as without_frame
-from exactshap.results.plots.shapes import draw_shape, prepare_shape
 from exactshap.results.plots.summary import places_of as places_of
 from exactshap.results.plots.summary import swarm_offsets as swarm_offsets
 from exactshap.results.plots.two_samples import Marginal as Marginal
-from exactshap.results.plots.two_samples import draw_marginals, prepare_marginals
+from exactshap.results.plots.two_samples import draw_marginals
+from exactshap.results.plots.two_samples import draw_prepared as draw_prepared
+from exactshap.results.plots.two_samples import prepare_marginals as prepare_marginals
 
-__all__ = ["Palette", "PlotAccessor", "draw_marginals", "draw_shape", "palette", "prepare_marginals", "prepare_shape"]
+__all__ = ["draw_marginals", "palette"]

@@ -35,6 +35,7 @@ from exactshap.results.plots.overview import (
 )
 from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
 from exactshap.results.plots.shaped import draw_image, draw_text
+from exactshap.results.plots.shapes import draw_shape, prepare_shape
 from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 
@@ -45,20 +46,8 @@ _picture = functools.partial(answers_keywords, picture=True)
 class PlotAccessor:
     """Draw an explanation. Every method takes ``ax`` and returns it, shows nothing and resizes no figure of yours.
 
-    Parameters
-    ----------
-    explanation : Explanation
-        With at least one row. Several outputs need ``output=`` (a number or a name).
+    Explanations need at least one row; several outputs need ``output=`` (a number or a name).
 
-    Raises
-    ------
-    InputError
-        If there are no rows, or several outputs and none is chosen.
-    MissingDependencyError
-        If matplotlib is not installed.
-
-    Examples
-    --------
     >>> from exactshap import Explanation
     >>> explanation = Explanation(
     ...     values=[[1.0, 2.0]], baseline=[0.5], prediction=[3.5], residual=[0.0], tolerance=1e-12,
@@ -72,7 +61,7 @@ class PlotAccessor:
 
     def __repr__(self) -> str:
         return (
-            "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), heatmap(), violin(), decision(), image(i, shape), text(i), interactions(i=None), intervals(i=None); "
+            "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), shape(feature, main_effects), heatmap(), violin(), decision(), image(i, shape), text(i), interactions(i=None), intervals(i=None); "
             "each takes ax= and output="
         )
 
@@ -135,6 +124,19 @@ class PlotAccessor:
         other = strongest_colour(rows, player) if is_auto else None if color is None else self._player(color)
         ax = draw_scatter(prepare_scatter(readable(rows), player, other), ax)
         return fitted(ax, title=_game(rows))
+
+    def shape(
+        self, feature: int | str, main_effects: ExplanationData, *, output: int | str | None = None, ax: Axes = None
+    ) -> Any:
+        r"""Draw a feature's values over its shape function.
+
+        .. math:: \text{curve}(x_j) = v_x(\{j\}) - v(\emptyset)
+
+        ``main_effects`` are of the same model with ``index="moebius"``, on the same rows or on a grid of them. For an additive model
+        without interactions the points lie on the curve; with interactions their distance is the feature's share of those.
+        """
+        curve = main_effects if output is None else main_effects.output(output)
+        return draw_shape(prepare_shape(self._single(output), curve, feature), ax)
 
     @_picture
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:

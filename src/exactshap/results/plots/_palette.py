@@ -17,21 +17,7 @@ from exactshap.errors import InputError, UnknownNameError, did_you_mean
 
 @dataclass(frozen=True)
 class Palette:
-    """Name colours by meaning, in matplotlib's notation.
-
-    Attributes
-    ----------
-    positive, negative : str
-        Values above and below zero; high and low cells; the ends of colour maps.
-    middle : str
-        The middle of the colour map of cells.
-    zero : str
-        The middle of the colour map of values.
-    neutral, accent : str
-        A first and a second series.
-    undecided, missing : str
-        What cannot be distinguished from zero, and cells that are missing or text.
-    """
+    """Name colours by meaning, in matplotlib's notation; :func:`palette` says what each is for."""
 
     positive: str = "#c8500a"
     negative: str = "#0b6bb3"
@@ -116,17 +102,20 @@ def palette(**colours: str) -> Iterator[Palette]:
     Parameters
     ----------
     **colours
-        Fields of :class:`Palette`; the others stay.
+        In matplotlib's notation; the others stay. ``positive`` and ``negative``: values above and below zero, high and low cells,
+        the ends of colour maps; ``middle``, ``zero``: the middle of the colour maps of cells and of values; ``neutral``, ``accent``:
+        a first and a second series; ``undecided``, ``missing``: what cannot be distinguished from zero, and cells that are missing
+        or text.
 
     Returns
     -------
     palette : Palette
-        As it is within the block.
+        All colours within the block, by these names.
 
     Raises
     ------
     UnknownNameError
-        If there is no such field.
+        If there is no such colour.
     InputError
         If matplotlib knows no such colour.
 

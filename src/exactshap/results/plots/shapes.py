@@ -34,40 +34,9 @@ class Shape:
 
 
 def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, feature: int | str) -> Shape:
-    r"""Put the values of one feature over its shape function.
+    r"""Put the values of one feature, of one column, over its shape function.
 
     .. math:: \text{curve}(x_j) = v_x(\{j\}) - v(\emptyset)
-
-    Parameters
-    ----------
-    explanation : Explanation
-        Order-1 values with data, one output: the points.
-    main_effects : Explanation
-        The same model with ``index="moebius"``, on the same rows or on a grid of them: the curve. For an additive model
-        without interactions the points lie on it; with interactions their distance is the feature's share of those.
-    feature : int or str
-        A player of one column, by number or name.
-
-    Returns
-    -------
-    shape : Shape
-
-    Raises
-    ------
-    InputError
-        If the two do not belong together, hold no data, or the feature is a group of columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from exactshap import Explainer
-    >>> from exactshap.readers import AdditiveModel
-    >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v.prod(axis=1))])
-    >>> X = np.array([[2.0, 1.0], [1.0, 3.0]])
-    >>> explainer = Explainer(model, np.zeros((1, 2)))
-    >>> shape = prepare_shape(explainer(X), explainer(X, index="moebius"), 0)
-    >>> shape.curve_x, shape.curve, shape.values
-    (array([1., 2.]), array([1., 4.]), array([5. , 2.5]))
     """
     _check_pair(explanation, main_effects)
     j = _player(explanation, feature)
@@ -132,33 +101,7 @@ def _codes(texts: np.ndarray, categories: tuple[str, ...]) -> np.ndarray:
 
 
 def draw_shape(shape: Shape, ax: Axes = None) -> Any:
-    """Draw a shape: one feature's values over its shape function.
-
-    Parameters
-    ----------
-    shape : Shape
-        Of :func:`prepare_shape`.
-    ax : matplotlib Axes, default=None
-        None makes a new figure; nothing is shown.
-
-    Returns
-    -------
-    ax : matplotlib Axes
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import numpy as np
-    >>> from exactshap import Explainer
-    >>> from exactshap.readers import AdditiveModel
-    >>> model = AdditiveModel([(0, lambda v: v[:, 0] ** 2), ((0, 1), lambda v: v.prod(axis=1))])
-    >>> X = np.array([[2.0, 1.0], [1.0, 3.0]])
-    >>> explainer = Explainer(model, np.zeros((1, 2)))
-    >>> shape = prepare_shape(explainer(X), explainer(X, index="moebius"), 0)
-    >>> draw_shape(shape).get_xlabel()
-    'x0'
-    """
+    """Draw a shape: one feature's values over its shape function."""
     ax, colours = new_axes(5.0, 3.6) if ax is None else ax, current_palette()
     alone = shape.curve_x == shape.missing if shape.categories is None else np.ones(len(shape.curve_x), bool)
     ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=colours.accent, zorder=2)

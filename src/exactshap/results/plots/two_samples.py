@@ -43,35 +43,7 @@ class Marginal:
 
 
 def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captions: Sequence[str] = ()) -> tuple[Marginal, ...]:
-    """Estimate the marginal distribution of some columns in two samples.
-
-    Numbers and dates: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
-    columns: frequencies. Missing cells are a category, or a share next to the name; densities are of the known cells.
-
-    Parameters
-    ----------
-    X, Z : DataFrames or arrays of shapes (n_rows, n_columns), (m_rows, n_columns)
-    columns : sequence of str
-        Names ("x0", "x1", ... for arrays).
-    captions : sequence of str, optional
-        One per column.
-
-    Returns
-    -------
-    marginals : tuple of Marginal
-
-    Raises
-    ------
-    InputError
-        If a column is in neither sample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = prepare_marginals(np.zeros((3, 1)), np.ones((2, 1)), ["x0"])[0]
-    >>> one.categories, one.density.tolist()
-    (('0.0', '1.0'), [[1.0, 0.0], [0.0, 1.0]])
-    """
+    """Estimate the marginal distributions of some columns in two samples, with captions such as shares."""
     tables = as_table(X, what="X"), as_table(Z, what="Z")
     names = tables[0].names or tuple(f"x{j}" for j in range(tables[0].n_columns))
     captions = list(captions) or [""] * len(columns)
@@ -126,15 +98,30 @@ def _frequencies(samples: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray,
     return np.arange(len(shown), dtype=float), share, tuple(shown)
 
 
-def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X", "Z"), axes: Axes = None) -> Any:
-    """Draw two densities per column, or pairs of bars for categories.
+def draw_marginals(
+    X: TableLike,
+    Z: TableLike,
+    columns: Sequence[str],
+    captions: Sequence[str] = (),
+    *,
+    labels: tuple[str, str] = ("X", "Z"),
+    axes: Axes = None,
+) -> Any:
+    """Draw the distributions of some columns in two samples.
+
+    Numbers and dates: Gaussian kernel density estimates with Scott's bandwidth, on a common grid. Text, categories and constant
+    columns: frequencies. Missing cells are a category, or a share next to the name; densities are of the known cells.
 
     Parameters
     ----------
-    marginals : sequence of Marginal
+    X, Z : DataFrames or arrays of shapes (n_rows, n_columns), (m_rows, n_columns)
+    columns : sequence of str
+        Names ("x0", "x1", ... for arrays).
+    captions : sequence of str, default=()
+        What to write next to the names, such as shares.
     labels : pair of str, default=("X", "Z")
         Names of the samples, for the legend.
-    axes : sequence of matplotlib Axes, optional
+    axes : sequence of matplotlib Axes, default=None
         One per column; a new figure with one row of panels without.
 
     Returns
@@ -144,17 +131,21 @@ def draw_marginals(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X"
     Raises
     ------
     InputError
-        If the number of axes is not that of the columns.
+        If a column is in neither sample, or the number of axes is not that of the columns.
 
     Examples
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> import numpy as np
-    >>> both = prepare_marginals(np.zeros((3, 1)), np.ones((2, 1)), ["x0"])
-    >>> len(draw_marginals(both, labels=("May", "June")))
+    >>> len(draw_marginals(np.zeros((3, 1)), np.ones((2, 1)), ["x0"], labels=("May", "June")))
     1
     """
+    return draw_prepared(prepare_marginals(X, Z, columns, captions), labels, axes)
+
+
+def draw_prepared(marginals: Sequence[Marginal], labels: tuple[str, str] = ("X", "Z"), axes: Axes = None) -> Any:
+    """Draw two densities per column, or pairs of bars for categories."""
     if axes is None:
         figure = new_axes(3.2 * max(len(marginals), 1), 2.6).figure
         figure.clear()
