@@ -1,14 +1,25 @@
-"""Mixtures of Gaussians in one sweep, against the sum of the product games of all Gaussians."""
+"""Exponential kernels and mixtures of Gaussians in one sweep, against the product games of their factors."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
 
 from exactshap import semivalues
 from exactshap.expansions import matern, rational_quadratic
-from exactshap.semivalues import Atom, Mixture, Semivalue
-from exactshap.solvers.product import mixture_rules, prepare_mixture, solve_mixture, solve_terms
+from exactshap.games import ProductGame
+from exactshap.semivalues import Atom, Beta, Mixture, Semivalue
+from exactshap.solvers import solve
+from exactshap.solvers.product import (
+    ExponentialTerms,
+    functional_rules,
+    mixture_rules,
+    prepare_mixture,
+    solve_functional,
+    solve_mixture,
+    solve_terms,
+)
 from tolerances import EPS, assert_close
 
 MIXTURES = {
@@ -142,3 +153,108 @@ def test_rates_that_are_zero_as_floats():
     assert (mixture.rates == 0.0).any()
     found = solve_mixture(mixture_rules(QUESTIONS[0], 3), prepare_mixture(mixture.rates, mixture.weights), *arrays)
     assert_sum(found, mixture, QUESTIONS[0], arrays)
+
+
+def random_factors(rng, level, d):
+    """Return one minus factors around a level: beta distributed, or 0 and 1."""
+    if rng.random() < 0.2:
+        return rng.choice([0.0, 1.0], d, p=[1.0 - level, level])
+    return rng.beta(3.0 * level, 3.0 * (1.0 - level), d)
+
+
+@pytest.mark.parametrize(
+    ("measure", "d"),
+    [*((Beta(p, q), d) for p, q in ((1, 1), (4, 1), (0.5, 2)) for d in (5, 40, 200)), (Beta(1, 1), 400)],
+    ids=str,
+)
+def test_bounds_of_rules_around_a_reference_hold(measure, d):
+    """Products of random factors at every reference and size: within the bound, and the smallest bound is below rounding."""
+    rng, smallest = np.random.default_rng(0), math.inf
+    t, mass = measure.rule(d - 1)
+    rules = mixture_rules(Semivalue("of a beta distribution", measure), d).references.value
+    n_sizes = rules.errors.shape[1]
+    for number, errors in enumerate(rules.errors.reshape(-1, len(rules.radii))):
+        if np.isinf(errors).all():
+            continue
+        reference, end = rules.references[number // n_sizes], rules.ends[number // n_sizes]
+        some = slice(*rules.offsets[number : number + 2])
+        c = random_factors(rng, np.clip(reference * rng.uniform(0.9, 1.1), 1e-3, 1.0 - 1e-3), d)
+        delta = c[1:] - reference
+        bounds = rules.radii * abs(delta.sum()) + rules.radii**2 * (delta**2).sum() / 2.0
+        if reference in (0.0, 1.0):
+            bounds = rules.radii * abs(delta).sum()
+        exact, found = (
+            weights @ np.prod(1.0 - np.multiply.outer(nodes, c[1:]), axis=1)
+            for nodes, weights in ((t, mass), (rules.nodes[some], rules.weights[some]))
+        )
+        tail = math.exp(-end * (c.sum() - 1.0)) if end < 1.0 else 0.0
+        bound = np.exp(np.minimum((errors + bounds).min(), 0.0)) + tail
+        assert abs(found - exact) <= bound + 20.0 * d * EPS * exact
+        smallest = min(smallest, bound)
+    assert smallest < EPS or d < 10
+    cut = rules.ends < 1.0  # what ends leave out is below what is allowed
+    assert cut.any() == (d >= 200)
+    assert (rules.ends[cut] * (d * rules.references[cut] - 1.0) >= -math.log(EPS)).all()
+
+
+# -- exponential kernels -----------------------------------------------------------------------------------------------
+
+
+def terms_of(d, n_terms, outputs, seed, reach=1.0):
+    rng = np.random.default_rng(seed)
+    squared, absolute = reach * rng.random((2, d))
+    absolute[:: 2 if d > 1 else 1] = 0.0
+    points, c = rng.normal(size=(d, n_terms)), rng.normal(size=(outputs, n_terms))
+    return ExponentialTerms(points, squared, absolute, c), rng.normal(size=(5, d))
+
+
+def by_factors(terms, X, question):
+    u = X[:, :, None] - terms.points
+    a = np.exp(-terms.squared[:, None] * u**2 - terms.absolute[:, None] * np.abs(u)).transpose(0, 2, 1)
+    return solve(ProductGame(terms.coefficients.T, a, np.ones((1, *a.shape[1:]))), question)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize(("d", "n_terms", "outputs"), [(1, 1, 1), (2, 9, 2), (7, 8, 1), (16, 3, 1), (17, 30, 2), (33, 17, 1)])
+def test_the_sweep_agrees_with_the_product_game(question, d, n_terms, outputs):
+    for seed, reach in enumerate((1e-3, 1.0, 1e3)):  # factors near 1, anywhere and near 0
+        terms, X = terms_of(d, n_terms, outputs, seed, reach)
+        ours, reference = solve_functional(functional_rules(question, d), X, terms), by_factors(terms, X, question)
+        exponent = reach * 2.0 * d * max(1.0, np.abs(X).max() + np.abs(terms.points).max()) ** 2
+        size = reference.scale.max() * max(1.0, min(exponent, 1.0 / EPS))  # an exponential is off by eps times its exponent
+        for name in ("values", "empty", "full"):
+            assert_close(getattr(ours, name), getattr(reference, name), size, n_terms, d)
+        assert_close(ours.scale, reference.scale, reference.scale.max(), n_terms, d)
+        assert (ours.error_bound <= 4.0 * EPS * ours.scale).all()
+
+
+def test_bits_of_a_row_of_exponential_kernels_depend_on_it_alone():
+    terms, X = terms_of(20, 45, 1, 0)
+    rules = functional_rules(semivalues.find("shapley"), 20)
+    together = solve_functional(rules, X, terms).values
+    for i in range(len(X)):
+        np.testing.assert_array_equal(solve_functional(rules, X[i : i + 1], terms).values[0], together[i])
+
+
+def test_near_terms_take_few_nodes_and_far_ones_as_many_as_are_exact():
+    rules = functional_rules(semivalues.find("shapley"), 40)
+    counts = []
+    for reach in (1e-6, 1e6):
+        terms, X = terms_of(40, 16, 1, 3, reach)
+        counts.append(solve_functional(rules, X, terms).n_nodes)
+    assert counts == [rules.sizes[0], rules.sizes[-1]]
+    assert counts[0] < counts[1] <= 20
+    assert functional_rules(semivalues.find("shapley"), 3).sizes.tolist() == [2]
+
+
+@pytest.mark.parametrize("missing", ["squared", "absolute"])
+def test_rows_whose_squares_overflow_are_far_from_every_point(missing):
+    terms, X = terms_of(6, 9, 1, 5)
+    rules, one = functional_rules(semivalues.find("shapley"), 6), np.ones(6)
+    terms = terms._replace(**{"squared": one, "absolute": one, missing: np.zeros(6)})
+    found = []
+    for far in (1e100, 1e200):
+        X[:, 2] = far
+        found.append(solve_functional(rules, X, terms))
+    assert np.isfinite(found[1].values).all()
+    np.testing.assert_array_equal(found[0].values, found[1].values)

@@ -1,12 +1,9 @@
-"""Small compiled sweeps against NumPy, and what they refuse: terms, embeddings, the process over coalitions."""
+"""Small compiled sweeps against NumPy: embeddings, and the process over coalitions."""
 
 import numpy as np
 import pytest
 
 from exactshap.errors import InputTypeError
-from exactshap.games import AdditiveGame
-from exactshap.solvers import solve
-from exactshap.solvers.additive import _stacks as terms
 from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.rkhs import subset_product
 from exactshap.solvers.sampled.process import _evidence as process
@@ -14,47 +11,6 @@ from exactshap.solvers.sampled.process import functionals
 from tolerances import assert_close, roundings
 
 RNG = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize(("n_inside", "n_outside", "n_outputs"), [(5, 7, 2), (0, 3, 1), (4, 0, 1), (1, 1, 3)])
-def test_folded_backgrounds(n_inside, n_outside, n_outputs):
-    scores, weights = RNG.normal(size=(60, n_outputs)), RNG.random(n_outside)
-    inside, outside = RNG.integers(0, 30, n_inside), RNG.integers(0, 30, n_outside)
-    out = np.full((n_inside, n_outputs), 7.0)
-    terms.fill_fold(scores, inside, outside, weights, out)
-    assert_close(out, np.einsum("z,czo->co", weights, scores[inside[:, None] + outside]), 20.0, n_outside)
-
-
-@pytest.mark.parametrize("arguments", [([30], [30], [1.0]), ([-1], [3], [1.0]), ([1], [-1], [1.0])])
-def test_cells_that_lead_outside_are_refused(arguments):
-    with pytest.raises(InputTypeError, match="do not belong together"):
-        terms.fill_fold(np.zeros((60, 1)), *map(np.array, arguments), np.zeros((1, 1)))
-
-
-OUTSIDE = [{"members": [pair]} for pair in ([0, 2], [1, 1], [1, 0], [-1, 1], [0, 70])]
-OUTSIDE += [{"sizes": [size]} for size in (0, 3)] + [{"positions": [[place]]} for place in (2, -1)]
-
-
-@pytest.mark.parametrize("change", [*OUTSIDE, {"tables": np.zeros((1, 1, 3, 1))}])
-def test_sets_that_lead_outside_are_refused(change):
-    sets = {"members": [[0, 1]], "sizes": [2], "positions": [[1]]}
-    given = {"tables": np.zeros((1, 1, 4, 1)), **sets, "weights": np.ones((3, 4))}
-    wrong = {name: np.array(value) for name, value in {**given, **change}.items()}
-    right = {name: np.array(value) for name, value in given.items()}
-    out = [np.zeros((1, 2, 1)), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros(1)]
-
-    def fill_sets(tables, positions, **sets):
-        terms.fill_sets(tables, terms.Sets(**sets), positions, *out)
-
-    with pytest.raises(InputTypeError, match="do not belong together"):
-        fill_sets(**wrong)
-    fill_sets(**right)
-
-
-def test_terms_of_any_memory_order():
-    tables = [RNG.normal(size=(3, 4, 2)), RNG.normal(size=(3, 2, 2))]
-    games = [AdditiveGame(3, [(0, 2), (1,)], list(map(make, tables))) for make in (np.ascontiguousarray, np.asfortranarray)]
-    np.testing.assert_array_equal(*(solve(game).values for game in games))
 
 
 @pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])
