@@ -19,9 +19,10 @@ Y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + np.abs(X[:, 3]) + 0.3 * X[:, 4]
 CLASSES = np.digitize(Y, [0.0, 1.5])
 
 
-def trees(name, model, background, y=Y, holes=True, module=None):
+def trees(name, model, background, y=Y, holes=True):
     data = HOLES if holes else X
-    module = f"exactshap.readers.trees.{module or name.split()[0]}"
+    library = name.split()[0]
+    module = f"exactshap.readers.trees.{library if library in ('sklearn', 'xgboost') else 'packages'}"
     return Case(name, model.fit(data, y), data[:12], data[150:170] if background else None, "trees", module)
 
 
