@@ -8,11 +8,9 @@ change with each prediction. The explainer then reads the model anew, and compar
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import numpy as np
@@ -38,27 +36,15 @@ MOST = 2**15  # comparisons that are remembered
 CALLS_BETWEEN = 16
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Comparison:
-    """Compare what is read now with what was read first."""
-
-    path: str
-    read: Callable[[], Foreign]
-    before: Foreign
-    closer: Callable[[], str | None] | None = None  # the result of a closer look, where there is one
-
-    def change(self) -> str | None:
-        """Return a name of what is another one; None if nothing is."""
-        if self.closer is not None:
-            return self.closer()
-        return None if self.read() == self.before else self.path
+# Compares what is held now with what was read first; returns a name of what is another one, None if nothing is.
+Comparison = Callable[[], str | None]
 
 
-def _names(path: str, held: dict[str, Foreign], owner: type | None) -> _Comparison:
+def _names(path: str, held: dict[str, Foreign], owner: type | None) -> Comparison:
     """Compare the attributes of an object, or the items of a dictionary."""
     first = dict(held)
 
-    def changed() -> Iterator[str]:
+    def changes() -> Iterator[str]:
         for key, before in first.items():
             if key not in _WITHOUT_EFFECT and not _equal(held.get(key), before):
                 yield key
@@ -66,50 +52,43 @@ def _names(path: str, held: dict[str, Foreign], owner: type | None) -> _Comparis
         new = [key for key in list(held) if key not in first and key not in _WITHOUT_EFFECT]
         yield from (key for key in new if owner is None or hasattr(owner, key))
 
-    return _Comparison(path, lambda: held, first, lambda: next((f"{path}.{key}" for key in changed()), None))
+    return lambda: next((f"{path}.{key}" for key in changes()), None)
 
 
-def _methods(kind: type) -> _Comparison:
+def _methods(kind: type) -> Comparison:
     """Compare the methods of a class, and of those that it inherits from."""
     # Only these names count: pickling, for one, notes something on a class. One that is inherited may be put on the class, too.
-    classes, places = kind.__mro__[:-1], []
-    for key in _METHODS:
-        first = next((cls for cls in classes if key in vars(cls)), None)
-        until = classes.index(first) if first is not None else 0
-        places += [(cls, key) for i, cls in enumerate(classes) if i < until or key in vars(cls)]
-    getters = [(vars(cls).get, key) for cls, key in places]
+    first = [(cls, key, vars(cls).get(key)) for cls in kind.__mro__[:-1] for key in _METHODS]
 
-    def read() -> list[Foreign]:
-        return [get(key) for get, key in getters]
+    def change() -> str | None:
+        return next((f"{cls.__name__}.{key}" for cls, key, before in first if vars(cls).get(key) is not before), None)
 
-    before = read()
-
-    def closer() -> str | None:
-        changes = zip(places, read(), before, strict=True)
-        return next((f"{cls.__name__}.{key}" for (cls, key), now, one in changes if not _equal(now, one)), None)
-
-    return _Comparison(kind.__name__, read, before, closer)
+    return change
 
 
-def _items(path: str, held: Foreign) -> _Comparison:
+def _items(path: str, held: Foreign) -> Comparison:
     """Compare the items of a list, or of an array of objects."""
     items = list(_items_of(held))
-    # The bytes of an array of objects are their addresses.
-    read = (lambda: _items_of(held).tobytes()) if isinstance(held, np.ndarray) else (lambda: _items_of(held))
-    return _Comparison(path, read, read(), lambda: None if _equal(list(_items_of(held)), items) else path)
+    return lambda: None if _equal(list(_items_of(held)), items) else path
 
 
-def _numbers(path: str, array: np.ndarray) -> _Comparison:
+def _numbers(path: str, array: np.ndarray) -> Comparison:
     """Compare numbers of an array, which may be changed in place."""
     flat = array.ravel(order="K")  # a view where the array has no gaps
     some = flat[:: -(-flat.size // COMPARED_NUMBERS) or 1]
-    return _Comparison(path, some.tobytes, some.tobytes())
+    before = some.tobytes()
+    return lambda: None if some.tobytes() == before else path
 
 
-def _answers(path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> _Comparison:
+def _answers(path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rarely: bool = False) -> Comparison:
     """Compare what a library's object says of its content."""
     before = _answer(ask, held)
-    return _Comparison(path, lambda: before if rarely and random.random() * CALLS_BETWEEN > 1.0 else _answer(ask, held), before)
+
+    def change() -> str | None:
+        is_passed_over = rarely and random.random() * CALLS_BETWEEN > 1.0
+        return None if is_passed_over or _answer(ask, held) == before else path
+
+    return change
 
 
 class ModelState:
@@ -141,15 +120,11 @@ class ModelState:
         if len(comparisons) > FIRST + RUN:
             start = random.randrange(FIRST, len(comparisons) - RUN)
             comparisons = comparisons[:FIRST] + comparisons[start : start + RUN]
-        # Identity comes first here. Other arrays raise, and are compared one by one.
-        with contextlib.suppress(Exception):
-            if [one.read() for one in comparisons] == [one.before for one in comparisons]:
-                return None
-        return next((change for one in comparisons if (change := one.change()) is not None), None)
+        return next((change for one in comparisons if (change := one()) is not None), None)
 
     def without_own_changes(self) -> ModelState:
         """Return the state without what has changed, as predictions may change a cache or a counter."""
-        kept = [one for one in self._comparisons if one.change() is None]
+        kept = [one for one in self._comparisons if one() is None]
         if len(kept) == len(self._comparisons):
             return self
         state = ModelState.__new__(ModelState)
@@ -157,7 +132,7 @@ class ModelState:
         return state
 
 
-def _comparisons_of(model: Model) -> Iterator[_Comparison]:
+def _comparisons_of(model: Model) -> Iterator[Comparison]:
     """Yield the comparisons of all that a model holds, nearest first."""
     waiting: deque[tuple[str, Foreign]] = deque([(type(model).__name__, model)])
     seen: dict[int, Foreign] = {}  # objects are kept, as another one may get the place of a lost one
@@ -174,7 +149,7 @@ def _comparisons_of(model: Model) -> Iterator[_Comparison]:
         waiting.extend(_inside(path, held))
 
 
-def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[_Comparison]:
+def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[Comparison]:
     """Yield the comparisons of one object."""
     if isinstance(held, np.ndarray):
         yield _items(path, held) if held.dtype.hasobject else _numbers(path, held)
@@ -193,7 +168,7 @@ def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[_Compar
         yield from _of_library(path, held)
 
 
-def _of_library(path: str, held: Foreign) -> Iterator[_Comparison]:
+def _of_library(path: str, held: Foreign) -> Iterator[Comparison]:
     """Yield comparisons of the content of objects of compiled libraries."""
     known = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(held).__mro__}
     if "sklearn.tree._tree.Tree" in known:
