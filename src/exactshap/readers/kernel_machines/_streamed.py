@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from exactshap._runtime.machine import clocked
+from exactshap._runtime.machine import seconds_by_size
 from exactshap.kernels import ScaledMixture
 from exactshap.readers.kernel_machines.machine import (
     BoundMachine,
@@ -20,7 +19,6 @@ from exactshap.readers.kernel_machines.machine import (
     Monomials,
     RadialTerms,
     Strategy,
-    cut_terms,
 )
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
@@ -40,9 +38,8 @@ from exactshap.solvers.product import (
 BLOCK_VALUES = 2**18
 # The same without a background: they stay in the second cache of a core, and their memory is used again.
 ALONE_VALUES = 2**16
-# Explained rows of a sample, and its work: some milliseconds.
-SAMPLE_ROWS, SAMPLE_UNITS = 4, 2e6
-SAMPLE_TERMS, SAMPLE_BACKGROUND = (32, 512), 16
+# Explained rows of a sample at most, work of one of them, and seconds from which on no more rows are timed.
+SAMPLE_ROWS, SAMPLE_UNITS, PATIENCE = 16, 5e5, 0.005
 # Factors and rows of a block of a functional game that is swept.
 BLOCK_WORK, BLOCK_ROWS = 2**26, (256, 4096)
 # Columns: beyond, rows differ in their numbers of nodes and are copied by it.
@@ -135,47 +132,19 @@ class Streamed(Strategy):
         return 1.1 + float(summed) + float(self.machine.has_groups)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Return the cost from a few rows, terms and background rows, multiplied, as it is linear in all three."""
-        if self._sweeps_mixtures(order):
-            radial = radial_cost(self.machine, few[:SAMPLE_ROWS], n_rows, semivalue)
-            return (
-                radial + self._others.cost(few, n_rows, semivalue, order, n_blocks) if self._others.machine.blocks else radial
-            )
-        machine, rows, total = self.machine, few[:SAMPLE_ROWS], Cost()
-        n_background = len(machine.mixture)
-        pairs = SAMPLE_UNITS / SAMPLE_ROWS / quadrature_units(machine.n_players, semivalue, order)
-        for whole in machine.blocks:
-            block = next(cut_terms(whole, int(np.clip(pairs, *SAMPLE_TERMS))))
-            width = block.coefficients.shape[1]
-            if not width:  # a machine without support vectors
-                continue
-            # A sample of some milliseconds: few terms first, then as many background rows as are left of its work.
-            m = int(np.clip(pairs / width, 1, min(SAMPLE_BACKGROUND, n_background)))
-            solve = self._sample(block, rows, m, semivalue, order)
-            method = machine.finish(solve(), rows, semivalue, order).method  # the first loads the kernels
-            sweep = min(clocked(solve) for _ in range(2)) / len(rows) / m * n_background
-            # Background rows with factors of their own
-            moving = n_background if machine.replaces_columns else 0
-            made = n_blocks * moving + n_rows
-            factors = 0.0 if order == 1 and self._exponentials else factor_seconds(machine, block, rows) * made
-            share = whole.coefficients.shape[1] / width
-            total += Cost(share * (n_rows * sweep + factors), method="" if total.method else method)
-        return total if total.method else Cost(method="quadrature")
+        """Time a few rows with some of the background rows, and multiply: the cost is linear in both."""
+        machine, n_background = self.machine, len(self.machine.mixture)
+        units = max(1, machine.n_terms) * quadrature_units(machine.n_players, semivalue, order)
+        m = int(np.clip(SAMPLE_UNITS / units, 1, n_background))
 
-    def _sample(
-        self, block: ExpansionPart | Monomials, rows: np.ndarray, m: int, semivalue: Semivalue, order: int
-    ) -> Callable[[], Part]:
-        """Return a call that solves a few rows with a few terms and ``m`` background rows, without the time of factors."""
-        machine = self.machine
-        terms = _exponential(block) if order == 1 and self._exponentials else None
-        if terms is not None:
-            return functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), rows, terms)
-        # Powers of rows that lie column by column do so as well.
-        inside = np.ascontiguousarray(machine.grouped(block.factors(rows)))
-        absent = np.ascontiguousarray(machine.absent(block, slice(0, m)))
-        return functools.partial(
-            solve_terms, inside, absent, block.coefficients, np.array(machine.mixture[:m]), semivalue, order
-        )
+        def solve(n: int) -> Solution:
+            # Bound anew, as factors of the background are made for each block
+            sample = machine if m == n_background else machine.with_first_rows(m)
+            return Streamed(sample).solve(few[np.arange(n) % len(few)], semivalue, order)
+
+        method = solve(1).method  # the first loads the kernels and makes the nodes
+        one, each = seconds_by_size(solve, SAMPLE_ROWS, patience=PATIENCE)
+        return Cost((n_blocks * one + (n_rows - n_blocks) * each) * n_background / m, method=method)
 
 
 def _exponential(block: ExpansionPart | Monomials) -> ExponentialTerms | None:
@@ -183,14 +152,6 @@ def _exponential(block: ExpansionPart | Monomials) -> ExponentialTerms | None:
     if rates is None or not isinstance(block, ExpansionPart) or block.points is None:
         return None
     return ExponentialTerms(block.points, *rates, block.coefficients)
-
-
-def factor_seconds(machine: BoundMachine, block: ExpansionPart | Monomials, rows: np.ndarray) -> float:
-    """Return the seconds of one row's factors with a block of terms."""
-    return min(clocked(lambda: machine.grouped(block.factors(rows))) for _ in range(2)) / len(rows)
-
-
-SWEPT_TERMS, SWEPT_BACKGROUND = 64, 4
 
 
 def solve_radial(machine: BoundMachine, values: np.ndarray, semivalue: Semivalue) -> Part:
@@ -239,25 +200,3 @@ def radial_memory(machine: BoundMachine, n_rows: int) -> float:
     rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
     sums = n_rows * machine.n_outputs * (3.0 * machine.n_players + 8.0)
     return 8.0 * ((1.0 + float(machine.has_groups)) * (2.0 * tile + rows) + sums)
-
-
-def radial_cost(machine: BoundMachine, few: np.ndarray, n_rows: int, semivalue: Semivalue) -> Cost:
-    """Return the cost from a few rows, terms and background rows, multiplied, as it is linear in all three."""
-    total = Cost()
-    for terms in machine.expansion.radial:
-        piece = next(terms.cut(SWEPT_TERMS))
-        weights, outside = next(machine.background_tiles(piece))
-        some = slice(0, SWEPT_BACKGROUND)
-
-        def sample(
-            piece: RadialTerms = piece, weights: np.ndarray = weights[some], outside: np.ndarray = outside[some]
-        ) -> None:
-            _rows(machine, piece, few, weights, outside, semivalue)
-
-        sample()  # the first loads the kernel
-        n_pairs = len(weights[some]) * piece.points.shape[1]
-        share = len(machine.mixture) * terms.points.shape[1] / n_pairs
-        total += Cost(
-            min(clocked(sample) for _ in range(2)) / len(few) * share * n_rows, method="quadrature of a mixture of Gaussians"
-        )
-    return total

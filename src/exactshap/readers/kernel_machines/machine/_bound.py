@@ -107,6 +107,11 @@ class BoundMachine:
         assert self.weights is not None
         return self.background, self.weights
 
+    def with_first_rows(self, n: int) -> BoundMachine:
+        """Return the machine bound to the first rows of its background, of equal weights."""
+        background, _ = self.rows_and_weights()
+        return replace(self, background=background[:n], weights=np.full(n, 1.0 / n))
+
     # -- factors -----------------------------------------------------------------------------------------------------
 
     def grouped(self, factors: np.ndarray) -> np.ndarray:
