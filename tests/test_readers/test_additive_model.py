@@ -7,6 +7,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -230,6 +231,9 @@ PIPELINES = {
     "degrees 2 to 3": (make_pipeline(PolynomialFeatures((2, 3)), Ridge()), Y),
     "scaled first": (make_pipeline(StandardScaler(), PolynomialFeatures(2), Ridge()), Y),
     "scaled twice": (make_pipeline(RobustScaler(), PolynomialFeatures(2), MinMaxScaler(), MaxAbsScaler(), Ridge()), Y),
+    "components of them": (make_pipeline(PolynomialFeatures(2), StandardScaler(), PCA(6), MinMaxScaler(), Ridge()), Y),
+    "the best of them": (make_pipeline(PolynomialFeatures(3), VarianceThreshold(), SelectKBest(k=9), Ridge()), Y > 0),
+    "inside": (make_pipeline(make_pipeline(PolynomialFeatures(2)), make_pipeline(StandardScaler(), Ridge())), Y),
     "uncentred": (make_pipeline(PolynomialFeatures(2), StandardScaler(with_mean=False), Ridge()), Y),
     "clipped first": (make_pipeline(MinMaxScaler(clip=True), PolynomialFeatures(2), Ridge()), Y),
     "passthrough": (make_pipeline("passthrough", PolynomialFeatures(2), Ridge()), Y),
@@ -258,7 +262,7 @@ def test_frames_in_and_out_of_the_steps():
 @pytest.mark.parametrize(
     "pipeline",
     [
-        make_pipeline(PolynomialFeatures(2), PCA(), Ridge()),
+        make_pipeline(PCA(), PolynomialFeatures(2), Ridge()),
         make_pipeline(PolynomialFeatures(2), MinMaxScaler(clip=True), Ridge()),
         make_pipeline(PolynomialFeatures(2), SVR()),
         make_pipeline(PolynomialFeatures(2), RandomForestRegressor()),

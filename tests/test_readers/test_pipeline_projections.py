@@ -7,7 +7,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, FastICA, IncrementalPCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -22,7 +22,7 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from sklearn.svm import SVR, LinearSVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExactnessError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, ExplanationWarning, UnsupportedStructureError
 from exactshap.testing import check_reader
 from reader_checks import check_answers
 from tolerances import INVERTED, RESPONSE
@@ -88,3 +88,15 @@ def test_components_of_some_columns_of_a_frame():
 def test_what_is_not_linear_behind_them_is_refused(front, tail):
     with pytest.raises(UnsupportedStructureError, match="groups="):
         Explainer(make_pipeline(front, *tail).fit(X, Y), X[:10])
+
+
+@pytest.mark.parametrize("front", [[], [PolynomialFeatures(1, include_bias=False)]], ids=["columns", "monomials"])
+def test_what_cancels_between_the_steps_counts_as_rounding(front):
+    """The model is the first column, but each of its components holds some of the second, of size 1e8."""
+    rows = RNG.normal(size=(20, 2)) * [1.0, 1e8]
+    model = make_pipeline(*front, GaussianRandomProjection(2, random_state=0), LinearRegression()).fit(rows, rows[:, 0])
+    model[-1].coef_, model[-1].intercept_ = np.linalg.solve(model[-2].components_.T, [1.0, 0.0]), 0.0
+    with pytest.warns(ExplanationWarning, match="Rounding leaves about 5 digits"):
+        found = explain(model, rows[:9], rows[9:])
+    assert found.certificate().passed
+    assert np.abs(found.residual).max() > 1e6 * np.finfo(float).eps

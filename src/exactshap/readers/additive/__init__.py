@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from exactshap.readers.additive.sklearn_maps import is_affine as is_affine
     from exactshap.readers.additive.sklearn_maps import is_map as is_map
     from exactshap.readers.additive.sklearn_maps import is_projection as is_projection
-    from exactshap.readers.additive.sklearn_maps import read_basis as read_basis
+    from exactshap.readers.additive.sklearn_maps import is_selection as is_selection
     from exactshap.readers.additive.sklearn_maps import read_projection as read_projection
 
 __getattr__ = on_first_use(
@@ -30,6 +30,6 @@ __getattr__ = on_first_use(
     {
         "_term_scores": "TermScores explain_terms",
         "additive_model": "AdditiveModel",
-        "sklearn_maps": "MapsSideBySide is_affine is_map is_projection read_basis read_projection",
+        "sklearn_maps": "MapsSideBySide is_affine is_map is_projection is_selection read_projection",
     },
 )

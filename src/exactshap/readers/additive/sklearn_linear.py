@@ -38,6 +38,9 @@ LINEAR = (
     "sklearn.linear_model.",
     "sklearn.svm._classes.LinearSV",
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis",
+    "sklearn.cross_decomposition._pls.PLSRegression",
+    "sklearn.cross_decomposition._pls.PLSCanonical",
+    "sklearn.cross_decomposition._pls.CCA",
 )
 # Machines that are linear where their kernel is.
 _MACHINES = tuple(f"sklearn.svm._classes.{name}" for name in ("SVR", "NuSVR", "SVC", "NuSVC"))

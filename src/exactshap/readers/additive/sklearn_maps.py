@@ -1,4 +1,4 @@
-"""Read pipelines of linear maps, scalers, or polynomials of single columns, with a linear model at their end."""
+"""Read linear models of linear maps and polynomials of the columns, of all together or of some side by side."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
+from scipy import sparse
 
 from exactshap._runtime.types import Model
-from exactshap.frames import Table
 from exactshap.readers import (
     Outputs,
     Reader,
     Request,
-    finite_numbers,
     fitted_names,
     library_class,
     nameless,
@@ -26,10 +24,61 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._monomials import MonomialTerms
+from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, TermBlock, slices
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, read_parts, response_of
+from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, response_of
 
 _SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+_POLYNOMIALS = "PolynomialFeatures"
+
+
+@dataclass(frozen=True, eq=False)
+class MapsSideBySide:
+    """Map the columns of each block by its own steps, as a ColumnTransformer does; a block without steps stays.
+
+    ``blocks`` are pairs of steps and numbers of columns: a linear map, scaler or polynomials first, then what is affine.
+    """
+
+    blocks: Sequence[tuple[Sequence[Any], int]]
+
+    @property
+    def n_columns(self) -> int:
+        return sum(width for _, width in self.blocks)
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        return np.concatenate(self.parts(rows), axis=1)
+
+    def parts(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Return what each block makes of its columns."""
+        parts, start = [], 0
+        for steps, width in self.blocks:
+            part = rows[:, start : start + width]
+            for step in steps:
+                part = np.asarray(nameless(step).transform(part))
+            parts.append(part)
+            start += width
+        return parts
+
+
+def is_map(step: Model) -> bool:
+    """Say whether a step makes linear maps of its columns, such as principal components, or polynomials."""
+    return isinstance(step, MapsSideBySide) or sklearn_name(step) == _POLYNOMIALS or sklearn_name(step) in _MAPS
+
+
+def is_affine(step: Model) -> bool:
+    """Say whether a step is a linear map, scales each column or selects some."""
+    return sklearn_name(step) in _MAPS or _is_scaler(step) or is_selection(step)
+
+
+def is_selection(step: Model) -> bool:
+    """Say whether a step of scikit-learn selects columns."""
+    known = library_class(step, "sklearn") if sklearn_name(step) else None
+    return known is not None and known.__module__.startswith("sklearn.feature_selection") and hasattr(step, "get_support")
+
+
+def is_projection(steps: Sequence[Any]) -> bool:
+    """Say whether steps are a map, perhaps affine ones, and a linear model."""
+    return len(steps) > 1 and is_map(steps[0]) and all(map(is_affine, steps[1:-1])) and _is_linear(steps[-1])
 
 
 def _is_linear(step: Model) -> bool:
@@ -43,7 +92,145 @@ def _is_scaler(step: Model) -> bool:
     return sklearn_name(step) in _SCALERS and not getattr(step, "clip", False)
 
 
-def _affine_of(scaler: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
+def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:
+    """Read a linear model of mapped rows, in the requested unit; ``model`` is the pipeline of the steps."""
+    return with_response(lambda _: response_of(steps[-1]))(functools.partial(_read_score, steps))(model, request)
+
+
+@dataclass(frozen=True, eq=False)
+class _Score:
+    r"""Hold a linear function of a step's outputs, :math:`u \mapsto b + u \beta`.
+
+    What cancels in the products of the steps counts as rounding: at most :math:`|u|` times ``sizes``, plus ``offset``.
+    """
+
+    coefficients: np.ndarray
+    intercept: np.ndarray
+    sizes: np.ndarray
+    offset: np.ndarray
+
+    def before(self, step: Model) -> _Score:
+        r"""Return the same function of the step's inputs: :math:`(u W + m) \beta = u (W \beta) + m \beta`."""
+        matrix, shift = _affine_of(step, len(self.coefficients))
+        return _Score(
+            matrix @ self.coefficients,
+            self.intercept + shift @ self.coefficients,
+            abs(matrix) @ self.sizes,
+            self.offset + np.abs(shift) @ self.sizes,
+        )
+
+    def only(self, places: slice | np.ndarray) -> _Score:
+        """Return the function of some outputs, with the whole intercept."""
+        return replace(self, coefficients=self.coefficients[places], sizes=self.sizes[places])
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Hold coefficients and sizes of a block's columns, or of monomials of them with some ``powers``."""
+
+    columns: slice
+    powers: np.ndarray | None
+    coefficients: np.ndarray
+    sizes: np.ndarray
+
+
+def _read_score(steps: Sequence[Any], model: Model, request: Request) -> AdditiveReader:
+    """Read a linear model of mapped rows as a sum of columns and of monomials."""
+    maps, parts = _maps_of(steps[0]), linear_parts(steps[-1])
+    outputs = Outputs.of(parts.output_names, request.output, owner=type(model).__name__)
+    coefficients, intercept = parts.coefficients[:, outputs.numbers].astype(float), parts.intercept[outputs.numbers]
+    score = _Score(coefficients, intercept, np.abs(coefficients), np.zeros(len(intercept)))
+    for step in reversed(steps[1:-1]):
+        score = score.before(step)
+    blocks, score = _blocks(maps, score)
+    cancels = any(np.any(block.sizes != np.abs(block.coefficients)) for block in blocks)
+    sizes = _terms(blocks, maps.n_columns, [block.sizes.max(axis=1, keepdims=True) for block in blocks])
+    form = AdditiveForm(
+        blocks=_terms(blocks, maps.n_columns, [block.coefficients for block in blocks]),
+        intercept=score.intercept,
+        n_columns=maps.n_columns,
+        fitted_names=fitted_names(steps[0]),
+        outputs=outputs,
+        unit=parts.unit,
+        magnitude=functools.partial(_cancelled, sizes) if cancels else None,
+        floor=parts.floor + float(score.offset.max(initial=0.0)),
+        precision=parts.precision_for(request.background),
+        own_call=parts.call(outputs),
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _maps_of(step: Model) -> MapsSideBySide:
+    """Return a map as the one block of all columns."""
+    if isinstance(step, MapsSideBySide):
+        return step
+    require_fitted(step, "n_features_in_" if sklearn_name(step) == _POLYNOMIALS else "components_")
+    return MapsSideBySide([([step], int(step.n_features_in_))])
+
+
+def _blocks(maps: MapsSideBySide, score: _Score) -> tuple[list[_Block], _Score]:
+    """Return a score of the outputs of maps by their columns, block by block, and its intercept."""
+    blocks: list[_Block] = []
+    place = start = 0
+    for (steps, width), made in zip(maps.blocks, maps.parts(np.zeros((1, maps.n_columns))), strict=True):
+        own = score.only(slice(place, place + made.shape[1]))
+        powers = steps[0].powers_ if steps and sklearn_name(steps[0]) == _POLYNOMIALS else None
+        for step in reversed(steps if powers is None else steps[1:]):
+            own = own.before(step)
+        if powers is not None:
+            powers, own = _without_constants(powers, own)
+        blocks.append(_Block(slice(start, start + width), powers, own.coefficients, own.sizes))
+        score = replace(score, intercept=own.intercept, offset=own.offset)
+        place, start = place + made.shape[1], start + width
+    return blocks, score
+
+
+def _without_constants(powers: np.ndarray, score: _Score) -> tuple[np.ndarray, _Score]:
+    """Return the monomials that depend on a column and have a coefficient; constant ones join the intercept."""
+    degrees = powers.sum(axis=1)
+    constant, used = score.only(degrees == 0), np.flatnonzero((degrees > 0) & score.sizes.any(axis=1))
+    intercept, offset = constant.coefficients.sum(axis=0), constant.sizes.sum(axis=0)
+    return powers[used], replace(score.only(used), intercept=score.intercept + intercept, offset=score.offset + offset)
+
+
+def _terms(blocks: Sequence[_Block], n_columns: int, factors: Sequence[np.ndarray]) -> tuple[TermBlock, ...]:
+    """Return the terms of blocks with some factors (n_terms, n_outputs) each: those of single columns together."""
+    linear, powers, monomials = np.zeros((n_columns, factors[0].shape[1])), [], []
+    for block, own in zip(blocks, factors, strict=True):
+        if block.powers is None:
+            linear[block.columns] = own
+        else:
+            powers.append(np.zeros((len(own), n_columns), np.int64))
+            powers[-1][:, block.columns] = block.powers
+            monomials.append(own)
+    if not powers:
+        return (LinearTerms(linear),)
+    of_monomials = MonomialTerms(np.concatenate(powers), np.concatenate(monomials))
+    return (of_monomials,) if len(powers) == len(blocks) else (LinearTerms(linear), of_monomials)
+
+
+def _cancelled(terms: Sequence[TermBlock], rows: np.ndarray) -> np.ndarray:
+    """Return the sum (n_rows,) of magnitudes of terms with the sizes as their coefficients."""
+    step = CHUNK_VALUES // max(len(block.columns) for block in terms)
+    pieces = [sum(np.abs(block.evaluate(rows[piece])).sum(axis=(1, 2)) for block in terms) for piece in slices(len(rows), step)]
+    return np.concatenate(pieces) if pieces else np.zeros(0)
+
+
+# -- affine steps ------------------------------------------------------------------------------------------------------------
+
+
+def _affine_of(step: Model, n_outputs: int) -> tuple[Any, np.ndarray]:
+    """Return the matrix, perhaps a sparse one, and the shift of a step: u -> u matrix + shift."""
+    if is_selection(step):
+        support = step.get_support()
+        return sparse.identity(len(support), format="csr")[:, support], np.zeros(n_outputs)
+    if sklearn_name(step) in _SCALERS:
+        slope, shift = _scaling(step, n_outputs)
+        return sparse.diags(slope, format="csr"), shift
+    return _MAPS[sklearn_name(step)](step)
+
+
+def _scaling(scaler: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Return slope and offset (width,) of a fitted scaler: u -> slope u + offset for each column."""
     name = sklearn_name(scaler)
     if name == "MinMaxScaler":
@@ -52,102 +239,6 @@ def _affine_of(scaler: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
     with_centre = getattr(scaler, "with_mean", True) and getattr(scaler, "with_centering", True)
     slope = np.ones(width) if scaler.scale_ is None else 1.0 / np.asarray(scaler.scale_, float)
     return slope, -slope * centre if centre is not None and with_centre else np.zeros(width)
-
-
-# -- linear maps, such as principal components -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class MapsSideBySide:
-    """Map the columns of each block by its own steps, as a ColumnTransformer does; a block without steps stays.
-
-    ``blocks`` are pairs of steps (maps or scalers) and numbers of columns.
-    """
-
-    blocks: Sequence[tuple[Sequence[Any], int]]
-
-    def transform(self, rows: np.ndarray) -> np.ndarray:
-        parts, start = [], 0
-        for steps, width in self.blocks:
-            part = rows[:, start : start + width]
-            for step in steps:
-                part = np.asarray(nameless(step).transform(part))
-            parts.append(part)
-            start += width
-        return np.concatenate(parts, axis=1)
-
-    def affine(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the matrix and the shift of all blocks."""
-        matrices, shifts = zip(*(_product(steps, width) for steps, width in self.blocks), strict=True)
-        return block_diag(*matrices), np.concatenate(shifts)
-
-
-def _product(steps: Sequence[Any], width: int) -> tuple[np.ndarray, np.ndarray]:
-    matrix, shift = np.eye(width), np.zeros(width)
-    for step in steps:
-        following, offset = _map_of(step, matrix.shape[1])
-        matrix, shift = matrix @ following, shift @ following + offset
-    return matrix, shift
-
-
-def is_map(step: Model) -> bool:
-    """Say whether a step is a linear map of its columns, such as principal components."""
-    return isinstance(step, MapsSideBySide) or sklearn_name(step) in _MAPS
-
-
-def is_affine(step: Model) -> bool:
-    """Say whether a step is a linear map or scales each column."""
-    return is_map(step) or _is_scaler(step)
-
-
-def is_projection(steps: Sequence[Any]) -> bool:
-    """Say whether steps are linear maps, perhaps scalers, and a linear model."""
-    return len(steps) > 1 and is_map(steps[0]) and all(map(is_affine, steps[1:-1])) and _is_linear(steps[-1])
-
-
-def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:
-    """Read a linear model of mapped rows, in the requested unit."""
-    return with_response(lambda _: response_of(steps[-1]))(functools.partial(_read_score, steps))(model, request)
-
-
-def _read_score(steps: Sequence[Any], model: Model, request: Request) -> AdditiveReader:
-    r"""Read a linear model of mapped rows as one of the rows.
-
-    .. math:: f(x) = b + \bigl((x - m) W\bigr) \beta = b - m W \beta + \sum_j x_j (W \beta)_j
-
-    ``model`` is the pipeline of the steps. It computes the products one after the other: the sizes that cancel in them, :math:`(|x| + |m|)\, |W|\, |\beta|`, count as rounding.
-    """
-    if not isinstance(steps[0], MapsSideBySide):
-        require_fitted(steps[0], "components_")
-    parts = linear_parts(steps[-1])
-    coefficients, intercept = parts.coefficients.astype(float), parts.intercept
-    sizes, offset = np.abs(coefficients), np.zeros(coefficients.shape[1])
-    for step in reversed(steps[:-1]):
-        matrix, shift = _map_of(step, len(coefficients))
-        intercept, coefficients = intercept + shift @ coefficients, matrix @ coefficients
-        offset, sizes = offset + np.abs(shift) @ sizes, np.abs(matrix) @ sizes
-    return read_parts(
-        model,
-        request,
-        replace(parts, coefficients=coefficients, intercept=intercept),
-        fitted_names(steps[0]),
-        magnitude=functools.partial(_cancelled, sizes.max(axis=1), float(offset.max())),
-        precision=parts.precision_for(request.background),
-    )
-
-
-def _cancelled(sizes: np.ndarray, offset: float, rows: np.ndarray) -> np.ndarray:
-    return np.asarray((np.abs(rows) * sizes).sum(axis=1) + offset)
-
-
-def _map_of(step: Model, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrix and the shift of a step: u -> u matrix + shift."""
-    if isinstance(step, MapsSideBySide):
-        return step.affine()
-    if sklearn_name(step) in _SCALERS:
-        slope, shift = _affine_of(step, width)
-        return np.diag(slope), shift
-    return _MAPS[sklearn_name(step)](step)
 
 
 def _components(step: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -179,60 +270,3 @@ _MAPS: dict[str, Callable[[Any], tuple[np.ndarray, np.ndarray]]] = {
     "SparseRandomProjection": _components,
     "NeighborhoodComponentsAnalysis": _components,
 }
-
-
-# -- polynomials -------------------------------------------------------------------------------------------------------------
-
-
-def read_basis(pipeline: Model, request: Request) -> Reader | None:
-    """Read [scalers] + PolynomialFeatures + [scalers] + a linear model, or its response; None if steps are others."""
-    steps = [step for _, step in pipeline.steps if not (step is None or (isinstance(step, str) and step == "passthrough"))]
-    names = [sklearn_name(step) for step in steps]
-    if names[:-1].count("PolynomialFeatures") != 1 or not _is_linear(steps[-1]):
-        return None
-    place = names.index("PolynomialFeatures")
-    others = {*names[:place], *names[place + 1 : -1]}
-    if not others <= set(_SCALERS) or not all(map(_is_scaler, steps[place + 1 : -1])):
-        return None
-    read = functools.partial(_read_monomials, steps[:place], steps[place:])
-    return with_response(lambda _: response_of(steps[-1]))(read)(pipeline, request)
-
-
-def _read_monomials(before: Sequence[Any], steps: Sequence[Any], pipeline: Model, request: Request) -> AdditiveReader:
-    """Read f as a sum of monomials of the columns that ``before`` scales; ``steps`` begin with the basis."""
-    basis = nameless(steps[0])
-    require_fitted(basis, "n_features_in_")
-    parts = linear_parts(steps[-1])
-    outputs = Outputs.of(parts.output_names, request.output, owner="Pipeline")
-    coefficients, intercept, size = parts.coefficients.astype(float), parts.intercept, 0.0
-    # Scalers after the basis are folded into the coefficients; what they subtract rounds.
-    for scaler in reversed(steps[1:-1]):
-        slope, offset = _affine_of(scaler, len(coefficients))
-        intercept = intercept + offset @ coefficients
-        size += float((np.abs(offset) @ np.abs(coefficients)).max(initial=0.0))
-        coefficients = slope[:, None] * coefficients
-    coefficients, powers = coefficients[:, outputs.numbers], np.asarray(basis.powers_, np.int64)
-    is_constant = ~powers.any(axis=1)
-    used = ~is_constant & coefficients.any(axis=1)
-    form = AdditiveForm(
-        blocks=(MonomialTerms(powers[used], coefficients[used]),),
-        intercept=intercept[outputs.numbers] + coefficients[is_constant].sum(axis=0),
-        encode=functools.partial(_encode, tuple(map(nameless, before)), request.feature_names),
-        n_columns=basis.n_features_in_,
-        fitted_names=fitted_names(pipeline),
-        outputs=outputs,
-        unit=parts.unit,
-        floor=parts.floor + size,
-        precision=parts.precision_for(request.background),
-        own_call=parts.call(outputs),
-    )
-    return AdditiveReader(pipeline, request, form)
-
-
-def _encode(scalers: Sequence[Any], names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
-    """Return the basis' input (n_rows, n_columns): every scaler works on single columns, by its own transform."""
-    values = finite_numbers(X, what, "Pipeline", names=names)
-    for scaler in scalers:
-        result = scaler.transform(values)  # a frame or an array, dense or sparse
-        values = np.asarray(result.toarray() if hasattr(result, "toarray") else result, float)
-    return values

@@ -10,6 +10,7 @@ import copy
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.readers import library_class, sklearn_name
+from exactshap.readers.additive import is_selection
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
@@ -88,13 +90,7 @@ class ColumnOwners:
         return owners[self._inputs_of_outputs(step, name, len(owners), rows)]
 
     def _inputs_of_outputs(self, step: Model, name: str, n_columns: int, rows: Table | None) -> np.ndarray:
-        known = library_class(step, "sklearn")
-        if (
-            name
-            and known is not None
-            and known.__module__.startswith("sklearn.feature_selection")
-            and hasattr(step, "get_support")
-        ):
+        if is_selection(step):
             return np.flatnonzero(step.get_support())
         if name in _BY_NAME:
             return _owners_by_name(step, n_columns)
@@ -162,6 +158,24 @@ def unfrozen(step: Model) -> Model:
     while sklearn_name(step) == "FrozenEstimator":
         step = step.estimator
     return step
+
+
+def flat_steps(pipeline: Model) -> list[Any]:
+    """Return the steps of a prediction, with those of nested pipelines."""
+    steps: list[Any] = []
+    for _, step in pipeline.steps:
+        step = unfrozen(step)
+        if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
+            steps += flat_steps(step)
+        elif step is not None and not isinstance(step, str) and not hasattr(step, "fit_resample"):
+            # Samplers of imbalanced-learn are left out: they change the training rows only.
+            steps.append(step)
+    return steps
+
+
+def _is_imbalanced(step: Model) -> bool:
+    """Say whether a step is a pipeline of imbalanced-learn."""
+    return any(cls.__module__ == "imblearn.pipeline" for cls in type(step).__mro__)
 
 
 def is_unknown(step: Model) -> bool:

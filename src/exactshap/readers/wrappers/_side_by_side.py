@@ -1,7 +1,8 @@
-"""Read linear maps of some columns, in a ColumnTransformer or FeatureUnion, before a linear model."""
+"""Read linear maps and polynomials of some columns, in a ColumnTransformer or FeatureUnion, before a linear model."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,21 +13,27 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table, as_table
 from exactshap.readers import sklearn_name
 from exactshap.readers.additive import MapsSideBySide, is_affine, is_map, is_projection
-from exactshap.readers.wrappers._columns import ColumnOwners, takes_texts
+from exactshap.readers.wrappers._columns import ColumnOwners, flat_steps, takes_texts, unfrozen
+
+
+@dataclass(frozen=True, eq=False)
+class _Selected:
+    """Select columns of a table, as a ColumnTransformer does for each of its steps."""
+
+    columns: list[int]
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Hold columns of a step, their column-wise steps, and the linear maps that follow."""
+    """Hold the column-wise steps of one part, selections of columns included, and the maps that follow."""
 
-    columns: list[int] | None  # all where None
     before: list[Any]
     maps: list[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class BeforeMaps:
-    """Apply a ColumnTransformer or FeatureUnion up to the linear maps in it; ``transform`` returns their input."""
+    """Apply a ColumnTransformer or FeatureUnion up to the maps in it; ``transform`` returns their input."""
 
     step: Model
     parts: Sequence[_Part]
@@ -42,50 +49,52 @@ class BeforeMaps:
         after, blocks = [], []
         for part in self.parts:
             own, table = owners, rows
-            if part.columns is not None:
-                own, table = owners[part.columns], None if rows is None else rows.select(part.columns)
             for step in part.before:
-                own, table = follow.after(step, own, table), None if table is None else _after(step, table)
+                own = own[step.columns] if isinstance(step, _Selected) else follow.after(step, own, table)
+                table = None if table is None else _after(step, table)
             after.append(own)
             blocks.append((part.maps, len(own)))
         return np.concatenate(after), MapsSideBySide(blocks)
 
     def _transformed(self, part: _Part, rows: Table) -> Table:
-        table = rows if part.columns is None else rows.select(part.columns)
-        for step in part.before:
-            table = _after(step, table)
-        return table
+        return functools.reduce(lambda table, step: _after(step, table), part.before, rows)
 
 
 def maps_side_by_side(steps: Sequence[Any]) -> tuple[int, BeforeMaps] | None:
-    """Return the place of the step that holds linear maps in front of a linear model, and what is before them; else None."""
+    """Return the place of the step that holds maps in front of a linear model, and what is before them; else None."""
     for place, step in enumerate(steps[:-1]):
-        parts = _parts(step)
-        if any(part.maps for part in parts) and is_projection([MapsSideBySide(()), *steps[place + 1 :]]):
-            return place, BeforeMaps(step, parts)
+        if sklearn_name(step) in ("ColumnTransformer", "FeatureUnion"):
+            parts = [_part(chain) for chain in _chains(step)]
+            if any(part.maps for part in parts) and is_projection([MapsSideBySide(()), *steps[place + 1 :]]):
+                return place, BeforeMaps(step, parts)
     return None
 
 
-def _parts(step: Model) -> list[_Part]:
+def _chains(step: Model) -> list[list[Any]]:
+    """Return the chains of steps that a step joins: its outputs are theirs, one chain after the other."""
+    step = unfrozen(step)
     name = sklearn_name(step)
-    if name not in ("ColumnTransformer", "FeatureUnion") or step.transformer_weights:
-        return []
-    if name == "FeatureUnion":
-        return [_part(part, None) for _, part in step.transformer_list if part is not None and not _is(part, "drop")]
-    if not hasattr(step, "transformers_"):  # not fitted
-        return []
-    indices = {name: list(map(int, columns)) for name, columns in step._transformer_to_input_indices.items()}
-    return [_part(part, indices[name]) for name, part, _ in step.transformers_ if not _is(part, "drop") and indices[name]]
+    if step is None or _is(step, "passthrough"):
+        return [[]]
+    if name == "Pipeline":
+        *before, last = flat_steps(step) or [None]
+        return [[*before, *chain] for chain in _chains(last)]
+    if name == "FeatureUnion" and not step.transformer_weights:
+        parts = [part for _, part in step.transformer_list if part is not None and not _is(part, "drop")]
+        return [chain for part in parts for chain in _chains(part)]
+    if name == "ColumnTransformer" and not step.transformer_weights and hasattr(step, "transformers_"):
+        indices = {name: list(map(int, columns)) for name, columns in step._transformer_to_input_indices.items()}
+        parts = [(indices[name], part) for name, part, _ in step.transformers_ if not _is(part, "drop") and indices[name]]
+        return [[_Selected(columns), *chain] for columns, part in parts for chain in _chains(part)]
+    return [[step]]
 
 
-def _part(part: Any, columns: list[int] | None) -> _Part:
-    """Split a list of steps at the first of its linear maps."""
-    steps = [step for _, step in part.steps] if sklearn_name(part) == "Pipeline" else [part]
-    steps = [step for step in steps if step is not None and not _is(step, "passthrough")]
-    for place, step in enumerate(steps):
-        if is_map(step) and all(map(is_affine, steps[place:])):
-            return _Part(columns, steps[:place], steps[place:])
-    return _Part(columns, steps, [])
+def _part(chain: list[Any]) -> _Part:
+    """Split a chain of steps at the first of its maps that only affine steps follow."""
+    for place, step in enumerate(chain):
+        if is_map(step) and all(map(is_affine, chain[place + 1 :])):
+            return _Part(chain[:place], chain[place:])
+    return _Part(chain, [])
 
 
 def _is(part: Any, word: str) -> bool:
@@ -93,6 +102,8 @@ def _is(part: Any, word: str) -> bool:
 
 
 def _after(step: Any, table: Table) -> Table:
+    if isinstance(step, _Selected):
+        return table.select(step.columns)
     return as_table(step.transform(table.column(0) if takes_texts(step) else table.native), what="transformed rows")
 
 

@@ -27,17 +27,17 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_basis, read_projection
+from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection
 from exactshap.readers.wrappers._columns import (
     TRIED_ROWS,
     ColumnOwners,
+    flat_steps,
     is_unknown,
     require_apart,
     require_background_apart,
     require_rows_apart,
     same_cells,
     takes_texts,
-    unfrozen,
 )
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
@@ -51,7 +51,7 @@ RETRIED_ROWS = 32
 
 def read(model: Model, request: Request) -> Reader:
     """Read a fitted pipeline: its last step, with the input columns as players of the transformed columns."""
-    steps = _flat(model)
+    steps = flat_steps(model)
     if not steps or not hasattr(steps[-1], "predict"):
         raise UnsupportedStructureError(
             "The pipeline has no final model", f"Its last step is {type(steps[-1]).__name__ if steps else None}"
@@ -71,24 +71,6 @@ def read(model: Model, request: Request) -> Reader:
     )
 
 
-def _flat(model: Model) -> list[Any]:
-    """Return the steps of a prediction, with those of nested pipelines."""
-    steps: list[Any] = []
-    for _, step in model.steps:
-        step = unfrozen(step)
-        if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
-            steps += _flat(step)
-        elif step is not None and not isinstance(step, str) and not hasattr(step, "fit_resample"):
-            # Samplers of imbalanced-learn are left out: they change the training rows only.
-            steps.append(step)
-    return steps
-
-
-def _is_imbalanced(step: Model) -> bool:
-    """Say whether a step is a pipeline of imbalanced-learn."""
-    return any(cls.__module__ == "imblearn.pipeline" for cls in type(step).__mro__)
-
-
 def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, with a feature map that belongs to it."""
     return read_any(steps[0], request) if len(steps) == 1 else _read_mixing(steps, request, make_pipeline(*steps))
@@ -102,8 +84,6 @@ def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
         from exactshap.readers.kernel_machines import read_feature_map
 
         return read_feature_map(steps[0], steps[1], linear, request, model)
-    if (of_basis := read_basis(model, request)) is not None:
-        return of_basis
     raise UnsupportedStructureError(
         f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
         f"Got {[type(step).__name__ for step in steps[1:]]}",
