@@ -45,6 +45,7 @@ LINEAR = {  # (model, target, method)
     "no link": (TweedieRegressor(power=0), Y, "predict"),
     "one class": (SGDOneClassSVM(random_state=0), Y, "decision_function"),
     "discriminant": (LinearDiscriminantAnalysis(), LABELS, "decision_function"),
+    "least squares": (PLSRegression(2), Y, "predict"),
     "logistic": (LogisticRegression(), LABELS, "decision_function"),
     "linear machine": (SVR(kernel="linear"), Y, "predict"),
     "linear classifier": (SVC(kernel="linear"), LABELS, "decision_function"),
@@ -56,7 +57,6 @@ OTHERS = {
     "a tree": (DecisionTreeRegressor(), Y),
     "a scaled target": (TransformedTargetRegressor(Ridge()), Y),
     "densities": (GaussianNB(), LABELS),
-    "centred": (PLSRegression(2), Y),
     "votes": (SVC(kernel="linear"), CLASSES),
     "labels": (OneClassSVM(kernel="linear"), Y),
 }
