@@ -172,6 +172,24 @@ class Table:
         columns = [numeric_column(frame[name], what) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
+    def finite(self, what: str, owner: str, *, names: tuple[str, ...] | None = None) -> np.ndarray:
+        """Return the rows as float64; refuse NaN and infinity.
+
+        In scikit-learn's words, with row and column. ``names`` are those of the columns of an array, ``owner`` is the model.
+        """
+        values = self.numeric(what=what)
+        if not np.isfinite(values).all():
+            i, j = (int(position) for position in np.argwhere(~np.isfinite(values))[0])
+            kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
+            label = self.label(j) if names is None or self.is_frame else f"column {names[j]!r}"
+            raise InputError(
+                f"Input {what} contains {kind} (first at row {i}, {label})",
+                f"{owner} does not accept missing or infinite values",
+                "Impute them, or explain the Pipeline that does",
+                row=i if what == "X" else None,
+            )
+        return values
+
     def numbers(self, columns: list[int]) -> np.ndarray | None:
         """Return some columns as numbers; None if one holds text or dates."""
         try:

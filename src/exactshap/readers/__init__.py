@@ -32,7 +32,6 @@ from exactshap.readers._registry import registered as registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
 from exactshap.readers._request import Request
 from exactshap.readers._request import choose_value_function as choose_value_function
-from exactshap.readers._request import finite_numbers as finite_numbers
 from exactshap.readers._request import names_of as names_of
 from exactshap.readers._request import players_of as players_of
 from exactshap.readers._request import select_outputs as select_outputs

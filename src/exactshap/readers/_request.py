@@ -1,4 +1,4 @@
-"""Hold the user's settings, and derive value function, players, names, outputs and checked numbers."""
+"""Hold the user's settings, and derive value function, players, names and outputs."""
 
 from __future__ import annotations
 
@@ -260,22 +260,6 @@ def select_outputs(names: tuple[str, ...], output: object, *, owner: str) -> tup
     if str(output) in names:
         return [names.index(str(output))], True
     raise UnknownNameError(no_output(owner, output, names))
-
-
-def finite_numbers(X: Table, what: str, owner: str, *, names: tuple[str, ...] | None = None) -> np.ndarray:
-    """Return the rows as float64; refuse NaN and infinity by row and column in scikit-learn's words."""
-    values = X.numeric(what=what)
-    if not np.isfinite(values).all():
-        i, j = (int(position) for position in np.argwhere(~np.isfinite(values))[0])
-        kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
-        label = X.label(j) if names is None or X.is_frame else f"column {names[j]!r}"
-        raise InputError(
-            f"Input {what} contains {kind} (first at row {i}, {label})",
-            f"{owner} does not accept missing or infinite values",
-            "Impute them, or explain the Pipeline that does",
-            row=i if what == "X" else None,
-        )
-    return values
 
 
 def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:

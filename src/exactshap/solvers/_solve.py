@@ -351,7 +351,6 @@ def _regression(game: Game, semivalue: Semivalue, order: int, budget: int | None
 
 def n_calls(n_players: int, budget: int | None, method: str, tol: float | None = None) -> float:
     """Return the largest number of calls of an oracle."""
-    check_tolerance(tol)
     if method == "enumeration":
         return n_coalitions(n_players)
     from exactshap.solvers.sampled import most_calls

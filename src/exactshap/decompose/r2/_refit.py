@@ -24,7 +24,7 @@ from exactshap.decompose.r2._input import target_of, weights_of
 from exactshap.decompose.r2._result import EPS, R2Decomposition, check_seconds, require_variation
 from exactshap.errors import InputError, UnsupportedModelError
 from exactshap.frames import as_table
-from exactshap.readers import Request, finite_numbers, names_of, players_of
+from exactshap.readers import Request, names_of, players_of
 from exactshap.results.decomposition import check_residual, frame_kind
 
 EXACT_PLAYERS = 25  # 2^25 subsets are some 20 s
@@ -211,7 +211,7 @@ def _prepare(
         do = "Pass LinearRegression(), or game='residual' for the shares of one fitted model"
         raise UnsupportedModelError("The game of refits is that of ordinary least squares", got, do)
     table = as_table(X)
-    numbers = finite_numbers(table, "X", "LinearRegression")
+    numbers = table.finite("X", "LinearRegression")
     names = names_of(Request(), table.names, table.n_columns, "LinearRegression")
     players, player_names = players_of(Request(groups=groups), names)
     order = [column for columns in players for column in columns]

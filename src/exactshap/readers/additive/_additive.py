@@ -16,7 +16,7 @@ from exactshap._native import Handle
 from exactshap._runtime.machine import seconds_by_size
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
-from exactshap.frames import Table, check_columns
+from exactshap.frames import Table
 from exactshap.games import AdditiveGame, normalised_weights
 from exactshap.readers import (
     Outputs,
@@ -25,7 +25,6 @@ from exactshap.readers import (
     Request,
     Rounding,
     Traits,
-    finite_numbers,
     warn_of_rounding,
 )
 from exactshap.readers.additive._terms import (
@@ -158,10 +157,7 @@ class AdditiveReader(Reader):
         """Return rows as the terms see them, checked."""
         if self.form.encode is not None:
             return self.form.encode(X, what)
-        return finite_numbers(X, what, type(self.traits.model).__name__, names=self._given_names)
-
-    def _encode(self, X: Table) -> np.ndarray:
-        return self.encode(check_columns(X, self.form.fitted_names, self.form.n_columns, owner=self.traits.model_name))
+        return X.finite(what, type(self.traits.model).__name__, names=self._given_names)
 
     def _stacks(self, rows: np.ndarray) -> Iterator[Stack | LookedUp | Monomials]:
         for bound in self._bound:
@@ -171,7 +167,7 @@ class AdditiveReader(Reader):
         """Return the games of some rows, one table for each term."""
         subsets: list[tuple[int, ...]] = []
         tables: list[np.ndarray] = []
-        for stack in self._stacks(self._encode(X)):
+        for stack in self._stacks(self.encode(X)):
             subsets.extend(stack.subsets)
             tables.extend(stack.tables)
         if not tables:
@@ -194,7 +190,7 @@ class AdditiveReader(Reader):
         return replace(solution, approximation_error=error)
 
     def _part(self, X: Table, semivalue: Semivalue, order: int) -> Part:
-        rows, step = self._encode(X), X.n_rows if self._streams else self._piece_rows()
+        rows, step = self.encode(X), X.n_rows if self._streams else self._piece_rows()
         if step >= X.n_rows:
             part = self._solved(rows, semivalue, order)
         else:
@@ -242,7 +238,7 @@ class AdditiveReader(Reader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time some rows, or some calls of functions on the whole background."""
-        rows, n_blocks = self._encode(few), -(-n_rows // block_rows)
+        rows, n_blocks = self.encode(few), -(-n_rows // block_rows)
         # The few rows repeated, as time depends on their number only.
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
         solving = stacks_cost(self._widths, n_rows, self.traits.n_outputs, order)

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, OwnCall, Request, finite_numbers, raise_not_fitted
+from exactshap.readers import Outputs, OwnCall, Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import ProductTerm, ProductTerms
 from exactshap.readers.additive.response import with_response
@@ -103,7 +103,7 @@ def _column(values: np.ndarray) -> np.ndarray:
 
 def _encode(model: Model, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the rows as numbers; as in pyGAM, categories must be in the fitted range."""
-    values = finite_numbers(X, what, type(model).__name__, names=names)
+    values = X.finite(what, type(model).__name__, names=names)
     for column, low, high in _categories(model):
         unknown = (values[:, column] < low) | (values[:, column] > high)
         if unknown.any():
@@ -128,4 +128,4 @@ def _categories(model: Model) -> Iterator[tuple[int, float, float]]:
 def _predict(model: Model, X: Table) -> np.ndarray:
     """Return the model's linear predictor. Its mean loses all digits where a logistic curve is flat."""
     # `predict_mu` is public, and no method without its link is
-    return np.asarray(model._linear_predictor(finite_numbers(X, "X", type(model).__name__)), float)
+    return np.asarray(model._linear_predictor(X.finite("X", type(model).__name__)), float)

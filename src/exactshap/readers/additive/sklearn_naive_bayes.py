@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, OwnCall, Request, finite_numbers, fitted_names, score_names, sklearn_name
+from exactshap.readers import Outputs, OwnCall, Request, fitted_names, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.additive.response import with_response
@@ -149,7 +149,7 @@ def _look_up(tables: tuple[np.ndarray, ...], rows: np.ndarray) -> np.ndarray:
 
 def _categories(model: Model, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return the rows as numbers; as in scikit-learn, each column must hold one of its categories."""
-    values = finite_numbers(X, what, type(model).__name__, names=names)
+    values = X.finite(what, type(model).__name__, names=names)
     unknown = (values < 0.0) | (values.astype(int) >= np.asarray(model.n_categories_))
     if unknown.any():
         i, j = (int(place) for place in np.argwhere(unknown)[0])

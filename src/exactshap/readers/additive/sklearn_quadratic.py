@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, Request, finite_numbers, fitted_names, score_names, sklearn_name
+from exactshap.readers import Outputs, Request, fitted_names, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._monomials import MonomialTerms
 from exactshap.readers.additive.response import with_response
@@ -117,7 +117,7 @@ def _powers(d: int) -> np.ndarray:
 
 
 def _encode(owner: str, names: tuple[str, ...] | None, centre: np.ndarray, X: Table, what: str) -> np.ndarray:
-    return finite_numbers(X, what, owner, names=names) - centre
+    return X.finite(what, owner, names=names) - centre
 
 
 def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -57,18 +57,9 @@ from exactshap.solvers import (
 
 # Settings of the sampler alone
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
-OPTIONS = (
-    "budget",
-    "tol",
-    "random_state",
-    "method",
-    "batch_size",
-    "deterministic",
-    *SAMPLED,
-    "exact_owner",
-    "output_names",
-    "rows_together",
-)
+# Settings of the solver, which the games of rows are passed on with
+SAMPLER = ("budget", "tol", "random_state", "method", *SAMPLED)
+OPTIONS = (*SAMPLER, "batch_size", "deterministic", "exact_owner", "output_names", "rows_together")
 SQUARES_OF_POOL = 4.0  # matrices of all coalitions at once
 POOLED = "pooled"  # an estimator of many rows: one process over rows and coalitions
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
@@ -140,6 +131,11 @@ class BlackBox(Reader):
             # Rows that are estimated together are a block, whatever the number of threads
             uses_threads=self.options["rows_together"] is not None,
         )
+        self._method = self._chosen_method(traits.n_players)
+        budget, tol = self.options.get("budget"), self.options.get("tol")
+        # Coalitions of a row: at most, and usually, where a tolerance decides
+        self._coalitions = n_calls(traits.n_players, budget, self._method, tol)
+        self._usual_coalitions = n_calls(traits.n_players, budget, self._method)
         self.traits, self._outputs = self._of_first_call(traits, request.output)
         # After the first call, which shows the precision of the answers.
         self.traits = self.traits.with_rounding(relative=BATCH_ROUNDINGS * self.traits.relative_rounding)
@@ -201,14 +197,8 @@ class BlackBox(Reader):
         return max(self.batch_rows() // self.traits.reference.n_rows, 1)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        X = self._like_background(X)
-        # The rest are the sampler's own settings.
-        settings = {
-            key: value
-            for key, value in self.options.items()
-            if key not in ("deterministic", "exact_owner", "batch_size", "output_names", "rows_together")
-        }
-        if settings.get("estimator") == POOLED and X.n_rows:
+        X, settings = self._like_background(X), {name: self.options[name] for name in SAMPLER if name in self.options}
+        if self.options.get("estimator") == POOLED and X.n_rows:
             return self._solve_pooled(X, semivalue, order)
         if self.options["rows_together"] is not None and X.n_rows:
             return self._solve_together(X, semivalue, order, settings)
@@ -253,7 +243,7 @@ class BlackBox(Reader):
             owners,
             [moving_players(self.traits.players, self._fixed, X.take(slice(i, i + 1))) for i in range(X.n_rows)],
             semivalue,
-            budget=int(self._coalitions()[0]),
+            budget=int(self._coalitions),
             rng=np.random.default_rng(self._seed_of(X)),
         )
         d, single = self.traits.n_players, self.traits.single_output
@@ -315,15 +305,14 @@ class BlackBox(Reader):
 
         Where a tolerance decides, the solver's are those of the usual number of calls.
         """
-        (coalitions, method), n_players = self._coalitions(), self.traits.n_players
+        n_players, coalitions = self.traits.n_players, self._coalitions
         each = float(self.traits.reference.n_rows) * self.traits.n_features
         batch = min(max(self.batch_rows() * self.traits.n_features, each), coalitions * each)
         held = 8.0 * (2.5 * batch + 3.0 * coalitions * (n_players + self.traits.n_outputs))
         if self.options.get("estimator") == POOLED:
             held += 8.0 * SQUARES_OF_POOL * self._pooled_calls(n_rows, coalitions) ** 2
         elif self.options.get("estimator") in (None, "auto", "process"):
-            usual = n_calls(n_players, self.options.get("budget"), method)
-            held += bytes_besides_calls(usual, method, n_players, order)
+            held += bytes_besides_calls(self._usual_coalitions, self._method, n_players, order)
         return held + super().memory(n_rows, order)
 
     def _pooled_calls(self, n_rows: float, coalitions: float) -> float:
@@ -338,7 +327,7 @@ class BlackBox(Reader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time the function on one coalition, and on batches of them while that is quick."""
-        row, (coalitions, method) = self.row_game(few.take(slice(0, 1))), self._coalitions()
+        row, coalitions, method = self.row_game(few.take(slice(0, 1))), self._coalitions, self._method
         most = int(min(coalitions, self.batch_coalitions))
         # Hybrids with columns from both sides, so that the function is timed on rows as it will get them.
         masks = np.random.default_rng(0).random((most, self.traits.n_players)) < 0.5
@@ -358,23 +347,22 @@ class BlackBox(Reader):
 
     def _forecast(self) -> Calls:
         """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
-        (coalitions, method), n_players, tol = self._coalitions(), self.traits.n_players, self.options.get("tol")
+        coalitions, n_players, tol = self._coalitions, self.traits.n_players, self.options.get("tol")
         if tol is not None:
             return Calls(f"{self.traits.model_name} is called until standard errors are below tol={tol}", None)
         per_row = (
             f"{coalitions:,.0f} coalitions for each row, {self.traits.reference.n_rows:,} background rows for each of them"
         )
         fewer = fewer_coalitions(n_players)
-        chosen = self.options.get("budget") is not None or fewer >= coalitions or method == "enumeration"
-        return Calls(f"{method}: {per_row}", coalitions, "" if chosen else _advice(n_players, coalitions, fewer))
+        chosen = self.options.get("budget") is not None or fewer >= coalitions or self._method == "enumeration"
+        return Calls(f"{self._method}: {per_row}", coalitions, "" if chosen else _advice(n_players, coalitions, fewer))
 
-    def _coalitions(self) -> tuple[float, str]:
-        """Return the largest number of coalitions for each row, and the method."""
-        budget, method, n_players = self.options.get("budget"), self.options.get("method", "auto"), self.traits.n_players
+    def _chosen_method(self, n_players: int) -> str:
+        """Return the method for each row; a setting of the sampler selects it."""
+        method = self.options.get("method", "auto")
         if method == "auto" and any(self.options.get(name) is not None for name in SAMPLED):
             method = "regression"
-        method = choose(OracleGame(len, n_players), budget=budget, method=method).method
-        return n_calls(n_players, budget, method, self.options.get("tol")), method
+        return choose(OracleGame(len, n_players), budget=self.options.get("budget"), method=method).method
 
 
 @dataclass(frozen=True, eq=False)

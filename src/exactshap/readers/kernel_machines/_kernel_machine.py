@@ -21,7 +21,6 @@ from exactshap.readers import (
     Request,
     Rounding,
     Traits,
-    finite_numbers,
 )
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
@@ -158,7 +157,7 @@ class KernelReader(Reader):
 
     def _float_rows(self, X: Table, what: str = "X") -> np.ndarray:
         """Return the rows as float64 (n_rows, n_columns); NaN and infinity are refused by row and column."""
-        return finite_numbers(X, what, self.traits.model_name, names=self._given_names)
+        return X.finite(what, self.traits.model_name, names=self._given_names)
 
     def predict(self, X: Table) -> np.ndarray:
         return self._predict(X)
@@ -191,9 +190,7 @@ class KernelReader(Reader):
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
         """Return the bound of Theorem 6 of RKHS-SHAP where it holds."""
-        return self.strategy.stability(
-            functools.partial(finite_numbers, X, "X", self.traits.model_name, names=self._given_names)
-        )
+        return self.strategy.stability(functools.partial(X.finite, "X", self.traits.model_name, names=self._given_names))
 
     # -- masked by hand ----------------------------------------------------------------------------------------------
 

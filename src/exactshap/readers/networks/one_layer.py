@@ -28,7 +28,7 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, Unsupporte
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table
 from exactshap.games import AdditiveGame, Game, ProductGame, normalised_weights
-from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits, finite_numbers
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits
 from exactshap.readers.responses import RowScores
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, solve
@@ -243,7 +243,7 @@ class NetworkReader(RowReader[np.ndarray]):
 
     def _sums(self, X: Table, what: str = "X") -> np.ndarray:
         """Return what each player adds to each unit. The shape is (n_rows, n_players, n_units)."""
-        rows = finite_numbers(X, what, self.traits.model_name)
+        rows = X.finite(what, self.traits.model_name)
         sums = np.zeros((len(rows), self.traits.n_players, len(self.layer.bias)))
         for player, columns in enumerate(self.traits.players):
             # One by one, as a row then has the same bits in every batch.

@@ -177,7 +177,7 @@ class TreeReader(Reader):
             )
 
     def memory(self, n_rows: int, order: int) -> float:
-        return self._prepared.memory(n_rows, order) + n_rows * self._row_bytes(order)
+        return n_rows * self._row_bytes(order) + self._prepared.memory(n_rows, order)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         # What a call refuses, with its error and not that of the library

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.frames import Table, as_table
-from exactshap.readers import OwnCall, Reader, Request, finite_numbers, require_fitted
+from exactshap.readers import OwnCall, Reader, Request, require_fitted
 from exactshap.readers.trees._response import LINKS, by_unit, read_trees
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import TreeModel, convert
@@ -210,7 +210,7 @@ def read_imodels(model: Model, request: Request) -> Reader:
 
 
 def _refuse_cells(owner: str, X: Table) -> None:
-    finite_numbers(X, "X", owner)
+    X.finite("X", owner)
 
 
 def _log_ratios(shares: np.ndarray) -> np.ndarray:
