@@ -8,9 +8,6 @@ from sklearn.svm import SVC, SVR
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
-from exactshap.frames import as_table
-from exactshap.readers.black_box._call import hybrid_rows
-from exactshap.semivalues import find
 from exactshap.testing import check_reader
 from tolerances import FLOAT32_FUNCTION, conditioned, roundings
 
@@ -75,20 +72,6 @@ def test_frames_stay_frames(kind):
     explain(watched, part, frame[10:17])
     assert {kind_ for kind_, _ in seen} == {type(frame)}
     assert {tuple(types) for _, types in seen} == {tuple(str(frame[name].dtype) for name in ("a", "b", "c"))}
-
-
-@pytest.mark.parametrize("n_rows", [1, 2])
-@pytest.mark.parametrize("kind", ["array", "pandas", "polars"])
-def test_hybrid_rows_cell_by_cell(kind, n_rows):
-    frame = X[:, :3] if kind == "array" else frame_of(kind)
-    rows, background = as_table(frame[4 : 4 + n_rows]), as_table(frame[10:13])
-    columns = np.array([[True, False, True], [False, False, False], [True, True, True]])
-    found = hybrid_rows(rows, background, columns)
-    assert found.n_rows == 9 * n_rows
-    for r in range(9 * n_rows):
-        for j in range(3):
-            source, place = (rows, r // 9) if columns[r // 3 % 3, j] else (background, r % 3)
-            assert found.column(j)[r] == source.column(j)[place]
 
 
 def wide(rows):
@@ -225,20 +208,6 @@ def test_functions_that_answer_a_row_in_two_ways_are_noticed(function, said, way
     Explainer(function, BACKGROUND, deterministic="skip")
 
 
-def test_rounding_that_hangs_on_the_batch_is_the_functions_own():
-    """A solve enlarges what matrix products of other shapes round otherwise: 1e-12 of the answers here, allowed for as it is."""
-
-    def solved(rows):
-        return np.sin(rows @ np.arange(1.0, 1 + rows.shape[1])) * (1.0 + 1e-12 * (len(rows) % 7))
-
-    found = explain(solved, X[:3], BACKGROUND)
-    assert found.certificate().passed
-    assert 16 * np.finfo(float).eps < found.certificate().max_residual < 1e-10
-    assert explain(np.sin, np.array([[0.3]]), np.array([[0.1]])).certificate().passed
-    with pytest.raises(ExactnessError, match="do not add up"):
-        explain(solved, X[:3], BACKGROUND, deterministic="skip")
-
-
 def coarse(rows):
     return np.asarray(rows, np.float32) @ np.float32([1.7, 0.3, -0.6, 0.9, 2.3])
 
@@ -322,14 +291,6 @@ def test_bad_settings(settings, error, match):
     settings = {"background": BACKGROUND, **settings}
     with pytest.raises(error, match=match):
         explain(curve, X[:2], settings.pop("background"), **settings)
-
-
-def test_rows_and_background_of_two_libraries_are_refused():
-    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    rows = {"a": [1.0, 2.0], "b": [3.0, 4.0]}
-    explainer = Explainer(lambda frame: np.asarray(frame["a"]) * 2.0, pl.DataFrame(rows))
-    with pytest.raises(InputTypeError, match=r"must be tables of one kind.*Got pandas and polars"):
-        explainer.reader.solve(as_table(pd.DataFrame(rows)), find("shapley"), 1)
 
 
 def waves(rows):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from exactshap import Explainer, Explanation, decompose_hsic, decompose_mmd, decompose_r2, explain
+from exactshap import Explainer, Explanation, explain
 from exactshap.errors import InputError
 
 pd = pytest.importorskip("pandas")
@@ -94,28 +94,17 @@ def test_results_groups_and_files_speak_of_them_as_text(tmp_path):
     assert found.by(names[2]).to_frame() is not None
 
 
-def test_mixed_frames_are_encoded_by_position():
-    X = pd.DataFrame({0: ARRAY[:, 0], 1: RNG.choice(["a", "b"], 120), 2: ARRAY[:, 2]})
-    model = make_pipeline(make_column_transformer((OneHotEncoder(), [1]), remainder="passthrough"), SVR()).fit(X, Y)
-    found = explain(model, X[:3], X[20:30])
-    by_text = explain(lambda rows: model.predict(rows), X[:3], X[20:30])
-    np.testing.assert_allclose(found.values, by_text.values, atol=ROUNDING)
-    assert found.feature_names == by_text.feature_names == ("0", "1", "2")
+def encoded():
+    return make_pipeline(make_column_transformer((OneHotEncoder(), [1]), remainder="passthrough"), SVR())
 
 
-def test_categories_of_numbered_columns_reach_the_trees():
-    lightgbm = pytest.importorskip("lightgbm")
+@pytest.mark.parametrize("make", [encoded, booster("lightgbm", "LGBMRegressor", min_child_samples=5, verbose=-1)])
+def test_categories_of_numbered_columns(make):
     X = pd.DataFrame({0: ARRAY[:, 0], 1: pd.Categorical(RNG.choice(["a", "b", "c"], 120)), 2: RNG.integers(0, 9, 120)})
-    model = lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=5, verbose=-1).fit(X, Y)
-    found = explain(model, X[:3], X[20:30])
-    np.testing.assert_allclose(found.values, explain(lambda rows: model.predict(rows), X[:3], X[20:30]).values, atol=ROUNDING)
-
-
-def test_decompositions_take_them():
-    X, model = frame("numbers"), RandomForestRegressor(5, random_state=0).fit(ARRAY, Y)
-    assert decompose_mmd(X[:60], X[60:]).feature_names == LABELS["numbers"][1]
-    assert decompose_hsic(X, Y).feature_names == LABELS["numbers"][1]
-    np.testing.assert_allclose(decompose_r2(model, X, Y).values, decompose_r2(model, ARRAY, Y).values, atol=ROUNDING)
+    model = make().fit(X, Y)
+    found, by_call = (explain(one, X[:3], X[20:30]) for one in (model, lambda rows: model.predict(rows)))
+    np.testing.assert_allclose(found.values, by_call.values, atol=ROUNDING)
+    assert found.feature_names == by_call.feature_names == ("0", "1", "2")
 
 
 def test_labels_that_are_one_text_are_refused():

@@ -120,31 +120,6 @@ def test_standard_errors_of_copulas_are_those_over_seeds():
     assert "not in the standard errors" in found[0].method
 
 
-def truth(mask, rows):
-    """E[X0 X1 + X2 | X_S] of the Gaussian."""
-    inside, outside = np.flatnonzero(mask), np.flatnonzero(~mask)
-    mean, left = np.zeros_like(rows), COVARIANCE.copy()
-    mean[:, inside], left[inside], left[:, inside] = rows[:, inside], 0.0, 0.0
-    if len(inside):
-        slopes = COVARIANCE[np.ix_(outside, inside)] @ np.linalg.inv(COVARIANCE[np.ix_(inside, inside)])
-        mean[:, outside] = rows[:, inside] @ slopes.T
-        left[np.ix_(outside, outside)] -= slopes @ COVARIANCE[np.ix_(inside, outside)]
-    return mean[:, 0] * mean[:, 1] + left[0, 1] + mean[:, 2]
-
-
-@pytest.mark.parametrize(("way", "share"), list(zip(WAYS, (0.2, 0.2, 0.7), strict=True)))
-def test_the_truth_is_nearer_than_by_interventions(way, share):
-    rng = np.random.default_rng(1)
-    background, rows = (rng.multivariate_normal(np.zeros(3), COVARIANCE, n) for n in (200, 50))
-    expected = np.stack([truth(mask, rows) for mask in MASKS], axis=1)
-
-    def error(way):
-        found = values(lambda t: t[:, 0] * t[:, 1] + t[:, 2], background, way, rows)
-        return np.mean((found.reshape(*expected.shape, -1).mean(axis=2) - expected) ** 2)
-
-    assert error(way) < share * error("interventional")
-
-
 def test_coordinates_are_two_apart_on_average():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"kind": list("aabbbccc") * 4, "size": RNG.normal(size=32), "same": 1.0})

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import BudgetError, ExactnessError, ExactshapError, InputError, UnsupportedStructureError
-from exactshap.readers import OneLayerNetwork
+from exactshap.readers import KernelMachine, OneLayerNetwork
 from exactshap.readers.kernel_machines.machine import expand
 from oracles import interventional_values
 from tolerances import RESPONSE
@@ -180,3 +180,26 @@ def test_a_row_that_is_the_background_gets_nothing():
     ):
         explanation = explain(model, X[:1], X[:1], output=output)
         assert np.abs(explanation.values).max() <= RESPONSE
+
+
+LENGTHS = [1e-300, 1e-5, 1e160, np.inf, [1e-300, 1.0, 1e300, np.inf]]
+
+
+@pytest.mark.parametrize("length", LENGTHS, ids=str)
+@pytest.mark.parametrize("make", [kernels.Matern, kernels.RationalQuadratic, kernels.RBF, kernels.Laplacian])
+def test_length_scales_of_any_size_with_duplicates(make, length):
+    machine = KernelMachine(np.concatenate([X[:40], X[:3]]), np.append(X[:40, 1], [1.0, -2.0, 0.5]), make(length))
+    for background in (None, X[1:7]):
+        for settings in ({}, {"index": "k-sii", "order": 2}):
+            found = explain(machine, X[[0, 1, 50, 51]], background, **settings)
+            assert np.isfinite(found.values).all()
+            assert found.certificate().passed
+
+
+def test_a_model_that_predicts_no_number_is_refused():
+    model = process(Matern(1.0, nu=50.0))  # scikit-learn's Bessel functions overflow at distance 0
+    with pytest.raises(ExactnessError, match="residual nan"):
+        explain(model, X[:2])
+    elsewhere = X[:2] + 0.3  # the model predicts these rows, but not those of the background
+    with pytest.raises(ExactnessError, match="The model predicts NaN or infinity for rows that mix"):
+        explain(model, elsewhere, X[2:9])

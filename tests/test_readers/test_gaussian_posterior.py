@@ -29,6 +29,7 @@ KERNELS = {
     "ard": k.ConstantKernel(2.0) * k.RBF([1.0, 2.0, 0.5]),
     "sum": k.RBF(1.0) + k.DotProduct(0.5) + k.WhiteKernel(0.1),
     "product": k.RBF(2.0) * k.DotProduct(1.0),
+    "matern": k.Matern([1.0, 2.0, 0.5], nu=1.5),
 }
 
 
@@ -66,21 +67,6 @@ def test_sum_is_the_models_own_variance(kernel, normalize_y, tmp_path):
     loaded = type(explanation).load(tmp_path / "e.npz")
     for other in (explanation[1:3], loaded[1:3], pickle.loads(pickle.dumps(explanation))[1:3]):
         np.testing.assert_array_equal(other.covariance_residual, residual[1:3])
-
-
-def test_single_values_by_linearity():
-    """phi is linear in f: with two columns, phi_1 is a combination of predictions at four hybrid points."""
-    points = X[:, :2]
-    model = GaussianProcessRegressor(k.RBF([1.0, 0.7]), alpha=0.1, optimizer=None).fit(points, Y)
-    (x1, x2), (z1, z2) = points[0], points[1]
-    explanation = explain(model, points[:1], points[1:2], value_function="baseline")
-    hybrids = np.array([[x1, x2], [z1, x2], [x1, z2], [z1, z2]])
-    first = np.array([0.5, -0.5, 0.5, -0.5])
-    second = np.array([0.5, 0.5, -0.5, -0.5])
-    mean, covariance = model.predict(hybrids, return_cov=True)
-    np.testing.assert_allclose(explanation.values[0], [first @ mean, second @ mean], rtol=0, atol=roundings(500))
-    operator = np.stack([first, second])
-    np.testing.assert_allclose(explanation.covariance(0), operator @ covariance @ operator.T, rtol=0, atol=roundings(500))
 
 
 @pytest.mark.parametrize("saturated", [False, True])
@@ -150,23 +136,42 @@ GPYTORCH = {
 }
 
 
-@pytest.mark.parametrize("mean", ["ZeroMean", "ConstantMean", "LinearMean"])
-@pytest.mark.parametrize("kernel", GPYTORCH.values(), ids=GPYTORCH)
-def test_gpytorch_values_and_covariance_by_linearity(kernel, mean):
-    """Every value and covariance against gpytorch's own joint posterior at all hybrid points."""
+def posterior_of_gpytorch(kernel, mean):
     gpytorch, torch = pytest.importorskip("gpytorch"), pytest.importorskip("torch")
-    model = gpytorch_model(kernel(gpytorch.kernels), mean)
+    model = gpytorch_model(GPYTORCH[kernel](gpytorch.kernels), mean)
+
+    def posterior(points):
+        with torch.no_grad():
+            found = model(torch.tensor(points))
+            return found.mean.numpy(), found.covariance_matrix.numpy()
+
+    return model, posterior
+
+
+def posterior_of_sklearn(kernel, normalize_y):
+    model = regressor(KERNELS[kernel], normalize_y=normalize_y)
+    return model, lambda points: (model.predict(points), latent_covariance(model, points))
+
+
+MEANS = ("ZeroMean", "ConstantMean", "LinearMean")
+PROCESSES = [(posterior_of_sklearn, kernel, normalize_y) for kernel in KERNELS for normalize_y in (False, True)]
+PROCESSES += [(posterior_of_gpytorch, kernel, mean) for kernel in GPYTORCH for mean in MEANS]
+
+
+@pytest.mark.parametrize(("make", "kernel", "mean"), PROCESSES)
+def test_values_and_covariance_by_linearity(make, kernel, mean):
+    """phi is linear in f: every value and covariance against the library's own joint posterior at all hybrid points."""
+    model, posterior = make(kernel, mean)
     for value_function, background, weights in (("interventional", BACKGROUND, WEIGHTS), ("baseline", BACKGROUND[:1], [1.0])):
         chosen = {"background_weights": weights} if value_function == "interventional" else {}
         explanation = explain(model, ROWS[:2], background, value_function=value_function, **chosen)
         assert explanation.certificate().passed
         for i in range(2):
             points, operator = coalition_operator(ROWS[i], background, weights)
-            with torch.no_grad():
-                posterior = model(torch.tensor(points))
-            covariance = operator @ posterior.covariance_matrix.numpy() @ operator.T
-            # rounding of gpytorch's own solves: eps times 40 rows times a condition below 1e3
-            np.testing.assert_allclose(explanation.values[i], operator @ posterior.mean.numpy(), rtol=0, atol=conditioned(1e5))
+            means, covariances = posterior(points)
+            covariance = operator @ covariances @ operator.T
+            # rounding of the library's own solves: eps times 40 rows times a condition below 1e3
+            np.testing.assert_allclose(explanation.values[i], operator @ means, rtol=0, atol=conditioned(1e5))
             np.testing.assert_allclose(explanation.covariance(i), covariance, rtol=0, atol=conditioned(1e5))
 
 
@@ -176,14 +181,6 @@ def test_gpytorch_in_single_precision():
     explanation = explain(model, ROWS, BACKGROUND)
     assert explanation.certificate().passed
     assert explanation.tolerance.max() < 1e-2
-
-
-def test_what_covariances_miss_has_the_same_bits_for_every_cut_of_rows():
-    model = regressor(KERNELS["ard"])
-    whole = explain(model, X, X)
-    for rows in (slice(0, 1), slice(1, 7), slice(13, 38), slice(39, 40)):
-        part = explain(model, X[rows], X)
-        np.testing.assert_array_equal(part.covariance_residual, whole.covariance_residual[rows])
 
 
 def test_a_covariance_has_the_same_bits_beside_rows_that_ask_for_more_nodes():
@@ -375,7 +372,10 @@ def test_what_does_not_fit_is_left_out_where_nobody_asked():
     ("settings", "error", "text"),
     [
         ({"uncertainty": 2}, InputError, "'uncertainty' parameter must be True, False or 'auto'"),
-        ({"uncertainty": True, "value_function": "functional"}, UnknownNameError, "linear in f, which 'functional' is not"),
+        *(
+            ({"uncertainty": True, "value_function": name}, UnknownNameError, f"linear in f, which '{name}' is not")
+            for name in ("functional", "observational")
+        ),
     ],
 )
 def test_bad_settings(settings, error, text):

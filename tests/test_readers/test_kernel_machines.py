@@ -30,9 +30,11 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
+from exactshap.frames import as_table
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.testing import check_reader
-from tolerances import assert_close, conditioned, roundings
+from reader_checks import check_answers
+from tolerances import conditioned, roundings
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X, y = X.iloc[:120, :5] * 20, y[:120]  # about unit variance
@@ -79,6 +81,10 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "OneClassSVM": lambda: (OneClassSVM().fit(X), X),
     "KernelRidge": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X, y), X),
     "KernelRidge, defaults of gamma": lambda: (KernelRidge(kernel="laplacian").fit(X, Y), X),
+    "KernelRidge, ignored parameters": lambda: (
+        KernelRidge(kernel="rbf", gamma=0.3, kernel_params={"gamma": 7.0}).fit(X, y),
+        X,
+    ),
     "KernelRidge, far from the origin": lambda: (KernelRidge(kernel="rbf", gamma=0.2).fit(X + 1000, y), X + 1000),
     "GPR": lambda: (gp(RBF(2.0)), X),
     "GPR, normalised target": lambda: (gp(2.0 * RBF(2.0) + WhiteKernel(0.1), normalize_y=True), X),
@@ -95,6 +101,7 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     "arrays, Matern": lambda: (KernelMachine(X, y.to_numpy() / 100, kernels.Matern(2.0) + kernels.RationalQuadratic(3.0)), X),
     "one column, Matern": lambda: (SVR(kernel=Matern(0.7, nu=0.5)).fit(ONE.to_numpy(), y), ONE.to_numpy()),
     "GPR, squared kernel": lambda: (gp((1.5 * RBF(2.0) + 0.5) ** 2), X),
+    "GPR, noise alone": lambda: (gp(WhiteKernel(), normalize_y=True), X),
     "GPC": lambda: (gpc(), X),
     "GPC, one-vs-one": lambda: (gpc(multi_class="one_vs_one"), X),
     "one-vs-rest": lambda: (OneVsRestClassifier(SVC()).fit(X, CLASSES), X),
@@ -180,11 +187,6 @@ def test_kernel_ridge_in_the_precision_of_its_rows(dtype, kernel):
     assert (explain(model, data[:3], data[8:15]).tolerance.max() > 1e-8) == (dtype == "float32")
 
 
-def test_kernel_parameters_that_scikit_learn_ignores_are_ignored():
-    plain, ignored = (KernelRidge(kernel="rbf", gamma=0.3, kernel_params=p).fit(X, y) for p in (None, {"gamma": 7.0}))
-    np.testing.assert_array_equal(explain(ignored, X[:2]).values, explain(plain, X[:2]).values)
-
-
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -211,13 +213,6 @@ def test_gaps_after_a_step_are_named_by_the_input_column():
     ):
         with pytest.raises(InputError, match=r"first at row 1, column 'bmi'"):
             explain(model, X[:3].assign(bmi=[1.0, np.nan, 2.0]))
-
-
-def test_a_process_of_noise_alone_gives_its_mean():
-    model = GaussianProcessRegressor(WhiteKernel(), optimizer=None, normalize_y=True).fit(X, y)
-    check_reader(model, X[:2])
-    check_reader(model, X[:2], X[5:9])
-    assert not explain(model, X[:2]).values.any()
 
 
 @pytest.mark.parametrize(("kind", "output"), [("pandas", "default"), ("pandas", "pandas"), ("polars", "default")])
@@ -276,7 +271,7 @@ def test_independent_marginals_are_another_game_and_exact():
     model, background = SVR(C=10).fit(X, y), X[8:20]
     explainer = Explainer(model, background, value_function="interventional-independent")
     explanation = explainer(X[:3])
-    game = explainer.reader.game(explainer._checked(X[:3]))
+    game = explainer.reader.game(as_table(X[:3]))
     assert game.n_background == 1
     joint = explain(model, X[:3], background)
     assert np.abs(explanation.values - joint.values).max() > 1e-3
@@ -296,29 +291,21 @@ def test_streaming_in_tiles_changes_nothing():
     np.testing.assert_allclose(tiled.values, whole.values, atol=roundings(50_000) * np.abs(whole.values).max())
 
 
-def test_one_output_of_many_is_that_column_of_all():
-    model = SVC().fit(X, CLASSES)
-    everything = explain(model, X[:3])
+def test_outputs_of_a_multiclass_machine():
+    model, two = SVC().fit(X, CLASSES), SVC().fit(X, CLASSES > 1)
+    everything, one = explain(model, X[:3]), explain(model, X[:3], output="1 vs 3")
     assert everything.output_names == ("0 vs 1", "0 vs 2", "0 vs 3", "1 vs 2", "1 vs 3", "2 vs 3")
-    one = explain(model, X[:3], output="1 vs 3")
     np.testing.assert_array_equal(one.values, everything.values[..., 4])
     np.testing.assert_array_equal(explain(model, X[:3], output=4).values, one.values)
     with pytest.raises(UnknownNameError, match="Did you mean '1 vs 3'"):
         explain(model, X[:3], output="1 vs 4")
     with pytest.raises(InputError, match="has 6 outputs"):
         explain(model, X[:3], output=6)
-
-
-def test_the_rest_view_of_a_multiclass_machine_adds_up():
-    model = SVC().fit(X, CLASSES)
-    explanation = explain(model, X[:2], X[8:12], output="ovr")
-    assert explanation.values.shape == (2, 5, 4)
-    two = SVC().fit(X, CLASSES > 1)  # of two classes it is the margin itself
+    rest = explain(model, X[:2], X[8:12], output="ovr")
+    total = rest.baseline + rest.values.sum(axis=1)
+    np.testing.assert_allclose(total, model.decision_function(X[:2]), atol=conditioned(1e6))
     margin, by_class = (explain(two, X[:2], X[8:12], output=output) for output in ("auto", "ovr"))
-    np.testing.assert_array_equal(by_class.values, margin.values)
-    np.testing.assert_allclose(
-        explanation.baseline + explanation.values.sum(axis=1), model.decision_function(X[:2]), atol=conditioned(1e6)
-    )
+    np.testing.assert_array_equal(by_class.values, margin.values)  # of two classes it is the margin itself
 
 
 @pytest.mark.parametrize(
@@ -357,15 +344,6 @@ def test_infinite_length_scales_give_exact_zeros():
     assert far.certificate().passed
 
 
-@pytest.mark.peer
-def test_shapiq_agrees_on_its_own_ground():
-    peer = pytest.importorskip("shapiq.explainer.product_kernel")
-    model = SVR(C=10).fit(X.to_numpy(), y)
-    theirs = peer.ProductKernelExplainer(model=model, index="SV", min_order=1, max_order=1).explain(X.to_numpy()[0])
-    ours = explain(model, X.to_numpy()[:1])
-    np.testing.assert_allclose([theirs[(j,)] for j in range(5)], ours.values[0], rtol=conditioned(1e5))
-
-
 @pytest.mark.parametrize(
     ("build", "error", "text"),
     [
@@ -386,14 +364,7 @@ def test_kernels_refuse_bad_parameters_when_they_are_made(build, error, text):
 
 
 def test_the_additive_chi_squared_kernel_is_a_sum_of_functions_of_one_column():
-    rng = np.random.default_rng(0)
-    rows = rng.random((60, 4))
+    rows = np.random.default_rng(0).random((60, 4))
     rows[:5, 1] = 0.0
     model = KernelRidge(kernel="additive_chi2", alpha=0.1).fit(rows, rows[:, 0] + rows[:, 1] ** 2)
-    check_reader(model, rows[:4], rows[10:20])
-    values, background = Explainer(model, rows[10:20])(rows[:4]).values, rows[10:20]
-    for j in range(4):
-        moved = np.tile(background, (4, 1))
-        moved[:, j] = np.repeat(rows[:4, j], 10)
-        gain = (model.predict(moved).reshape(4, 10) - model.predict(background)).mean(axis=1)
-        assert_close(values[:, j], gain, np.abs(model.dual_coef_).sum(), 60 * 10, 4)
+    check_answers(model, model.predict, rows[:4], rows[10:20], conditioned(1e3))

@@ -103,20 +103,14 @@ def test_means_are_those_of_brute_force(name):
 @pytest.mark.parametrize(("index", "order"), [("banzhaf", 1), ("sii", 2), ("k-sii", 2), ("moebius", 2), ("fsii", 2)])
 @pytest.mark.parametrize("one_row", [True, False])
 def test_every_index_order_and_background(index, order, one_row):
-    model = LogisticRegression().fit(X, CLASSES)
-    background, way = (BACKGROUND[:1], "baseline") if one_row else (BACKGROUND, "auto")
-    explainer = Explainer(model, background, output="probability", value_function=way, groups={"cd": ["c", "d"]})
+    model, weights = LogisticRegression().fit(X, CLASSES), None if one_row else np.arange(1.0, 16.0)
+    background, settings = (BACKGROUND[:1], {"value_function": "baseline"}) if one_row else (BACKGROUND, {})
+    settings |= {"output": "probability", "groups": {"cd": ["c", "d"]}, "background_weights": weights}
+    explainer = Explainer(model, background, **settings)
     explanation = explainer(ROWS[:1], index=index, order=order)
     players = [[list(X).index(column) for column in name] for name in explainer.reader.traits.player_names]
-    own = values_of(masked_games(second_class(model), ROWS[:1], background, players=players), 3, index, order)
+    own = values_of(masked_games(second_class(model), ROWS[:1], background, weights, players), 3, index, order)
     np.testing.assert_allclose(explanation.values if order == 1 else explanation.set_values, own, atol=RESPONSE)
-
-
-def test_weights_of_the_background_count():
-    model, weights = LogisticRegression().fit(X, CLASSES), np.arange(1.0, 16.0)
-    explanation = explain(model, ROWS, BACKGROUND, output="probability", background_weights=weights)
-    repeated = BACKGROUND.loc[np.repeat(BACKGROUND.index, np.arange(1, 16))].reset_index(drop=True)
-    np.testing.assert_allclose(explanation.values, explain(model, ROWS, repeated, output="probability").values, atol=RESPONSE)
 
 
 # -- many columns: the expansion -----------------------------------------------------------------------------------------

@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.games import OracleGame
 from exactshap.readers.responses import Orders, sample_orders
-from exactshap.readers.responses._orders import _moves
 from exactshap.trees import decisions, flatten, margin
 from exactshap.trees.ensemble import Hybrids
 from reader_checks import check_answers
@@ -313,32 +313,6 @@ def along_of(value, n_players, n_background):
     return along
 
 
-def test_moves_are_the_mean_of_an_order_and_its_reverse():
-    n_players, n_pairs = 6, 5
-    worth = RNG.normal(size=(3, 2, 2**n_players))
-    places = next(Orders(0).chunks(3, n_pairs, n_players, n_pairs))
-    np.testing.assert_array_equal(np.sort(places, axis=2), np.tile(np.arange(n_players), (3, n_pairs, 1)))
-    both = np.concatenate([places, n_players - 1 - places], axis=1)
-    masks = both[:, :, None, :] < np.arange(n_players + 1)[:, None]
-    numbers = masks @ 2 ** np.arange(n_players)
-    moves = _moves(np.stack([[of_output[numbers[z]] for of_output in worth[z]] for z in range(3)]), places)
-    for z, o, k, j in np.ndindex(3, 2, n_pairs, n_players):
-        before = (places[z, k] < places[z, k, j]) @ 2 ** np.arange(n_players)
-        behind = (places[z, k] > places[z, k, j]) @ 2 ** np.arange(n_players)
-        own = worth[z, o]
-        mean = 0.5 * (own[before + 2**j] - own[before] + (own[behind + 2**j] - own[behind]))
-        assert moves[z, o, k, j] == mean
-
-
-def test_orders_are_those_of_the_seed_for_every_row_and_every_cut():
-    orders = Orders(3)
-    first, again = (np.concatenate(list(orders.chunks(4, 6, 5, 6)), axis=1) for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    np.testing.assert_array_equal(first, next(Orders(3).chunks(4, 6, 5, 6)))
-    assert [len(part[0]) for part in orders.chunks(4, 6, 5, 4)] == [4, 2]
-    assert (next(Orders(4).chunks(4, 6, 5, 6)) != first).any()
-
-
 def test_scores_without_interactions_have_no_slope():
     """They differ between orders by rounding, while their responses do not."""
     moves = RNG.normal(size=(3, 5))
@@ -375,11 +349,7 @@ def test_orders_that_happen_to_agree_are_no_certainty():
 
     games = [partial(value, z) for z in range(10)]
     exact = np.mean([solve(OracleGame(game, 14), method="enumeration").values for game in games], axis=0)[:, None]
-    moved = along_of(value, 14, 10)
-    sample = sample_orders(moved, np.tanh, np.full(10, 0.1), exact, 2, Orders(0))
-    places = next(Orders(0).chunks(10, 2, 14, 2))
-    moves = _moves(moved(np.concatenate([places, 13 - places], axis=1)), places)
-    assert np.ptp(moves[3, 0, :, -1]) == 0.0  # as this test supposes
+    sample = sample_orders(along_of(value, 14, 10), np.tanh, np.full(10, 0.1), exact, 2, Orders(0))
     assert np.sqrt(sample.variance[-1]) > 1e-3
 
 
@@ -407,21 +377,9 @@ def test_other_questions_groups_and_weights(index, order):
     model, weights = HIST().fit(X, CLASSES), np.arange(1.0, 21.0)
     explainer = Explainer(model, BACKGROUND, output="probability", groups={"ab": ["a", "b"]}, background_weights=weights)
     explanation = explainer(ROWS[:1], index=index, order=order)
-    columns = [list(members) for members in explainer.reader.traits.players]
-
-    def value(masks):
-        means = []
-        for mask in masks:
-            mixed = BACKGROUND.copy()
-            for inside, members in zip(mask, columns, strict=True):
-                for j in members if inside else ():
-                    mixed.iloc[:, j] = ROWS.iloc[0, j]
-            means.append(np.average(model.predict_proba(mixed)[:, 1], weights=weights))
-        return np.array(means)
-
-    own = solve(OracleGame(value, 4), index, order, method="enumeration")
-    got = explanation.values[0] if order == 1 else explanation.set_values[0]
-    np.testing.assert_allclose(got, own.values, atol=100 * RESPONSE)
+    players = explainer.reader.traits.players
+    own = values_of(masked_games(second_class(model), ROWS[:1], BACKGROUND, weights, players), 4, index, order)
+    np.testing.assert_allclose(explanation.values if order == 1 else explanation.set_values, own, atol=100 * RESPONSE)
     assert explanation.certificate().passed
 
 

@@ -1,6 +1,5 @@
 """Weightings as additive games: brute force on hand-masked predictions, Algorithm 1 as it is written, and the interpolant's twin."""
 
-import itertools
 import math
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from exactshap.readers.additive import _homogeneous, rkhs_weighting
 from exactshap.readers.additive._homogeneous import Growth, interpolate
 from exactshap.readers.additive.rkhs_weighting import _growth
 from exactshap.testing import check_game, check_reader
-from tolerances import RESPONSE, assert_close, conditioned, roundings
+from tolerances import RESPONSE, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 5))
@@ -54,35 +53,6 @@ def test_contract(settings):
 def test_which_functions_are_interpolated(background):
     kinds = [type(block).__name__ for block in Explainer(fitted(subsets=3), background).reader.form.blocks]
     assert kinds == (["HomogeneousTerms"] if background is MANY else ["FunctionTerms"])
-    assert [type(b).__name__ for b in Explainer(fitted(base="stump"), background).reader.form.blocks] == ["FunctionTerms"]
-
-
-def algorithm_1(model, x, background):
-    """The published sum as it is written (with the terms in ``model.terms_``)."""
-    phi = np.zeros(len(x))
-    for z, term in itertools.product(background, model.terms_):
-        I, k = list(term.subset), len(term.subset)
-        f = lambda v, t=term: float(t(np.asarray(v, float)[None])[0])  # noqa: E731
-        for i in I:
-            phi[i] += (f(x[I]) - f(z[I])) / k
-        for size in range(1, k):
-            for A in itertools.combinations(I, size):
-                value = f([x[j] if j in A else z[j] for j in I])
-                for i in I:
-                    if i in A:
-                        phi[i] += value / (size * math.comb(k, size))
-                    else:
-                        phi[i] -= value / ((size + 1) * math.comb(k, size + 1))
-    return phi / len(background)
-
-
-@pytest.mark.parametrize("settings", [{"subsets": [1, 2, 3]}, {"subsets": 4, "base": "sign"}], ids=str)
-def test_against_the_published_algorithm(settings, monkeypatch):
-    monkeypatch.setattr(rkhs_weighting, "PAID_ROWS", 0)  # an interpolated function is not held to rounding
-    model = fitted(**settings)
-    expected = algorithm_1(model, X[0], FEW)
-    size = np.max(rkhs_weighting._magnitude(model.terms_, X))
-    assert_close(Explainer(model, FEW)(X[:1]).values[0], expected, 8.0 * size, 100, 5)
 
 
 def test_games_hold_for_every_index():

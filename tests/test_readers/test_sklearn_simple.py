@@ -104,6 +104,10 @@ MODELS = {
     "weighted density": (lambda: KernelDensity(bandwidth="scott").fit(X, sample_weight=WEIGHTS), density),
     "quadratic of two": (lambda: QuadraticDiscriminantAnalysis().fit(MOVED, BINARY), decision),
     "quadratic of three": (lambda: QuadraticDiscriminantAnalysis(reg_param=0.1).fit(MOVED, TERNARY), decision),
+    "quadratic, scaled": (
+        lambda: make_pipeline(StandardScaler(), QuadraticDiscriminantAnalysis()).fit(MOVED, BINARY),
+        decision,
+    ),
     "envelope": (lambda: EllipticEnvelope(random_state=0).fit(MOVED), decision),
     "self-training": (lambda: SelfTrainingClassifier(LogisticRegression()).fit(X, PARTLY), decision),
     "chain": (lambda: RegressorChain(Ridge(), order=[2, 0, 1]).fit(X, TARGETS), predict),
@@ -154,14 +158,12 @@ def test_values_are_those_of_the_own_answers(name):
     make, method = MODELS[name]
     model, (rows, background) = make(), rows_of(name)
     grouped = name.split(" of ")[0] in BAYES
-    found = check_answers(model, method(model), rows, background, roundings(2_000), contract=not grouped)
+    check_answers(model, method(model), rows, background, roundings(2_000), contract=not grouped)
     if grouped:
         check_reader(model, rows, background, groups={"g": ["b", "d"]}, background_weights=np.arange(10) + 1.0)
     turned = ["d", "b", "a", "c"]
     with pytest.raises(InputError):
         explain(model, rows[turned], background[turned])
-    aligned = explain(model, rows[turned], background[turned], align=True)
-    np.testing.assert_array_equal(aligned.values, found.values)
 
 
 @pytest.mark.parametrize("name", ["prior", "centroids of two", "density", "chain", "stack"])
@@ -188,15 +190,6 @@ def test_a_constant_of_texts_gives_nothing():
     explanation = explain(DummyClassifier().fit(texts, [0, 1, 1]), texts, texts)
     assert not explanation.values.any()
     assert explanation.unit == "probability of class 1"
-
-
-def test_units_pairs_and_pipelines_of_quadratic_forms():
-    model = make_pipeline(StandardScaler(), QuadraticDiscriminantAnalysis()).fit(MOVED, BINARY)
-    explanation = Explainer(model, MOVED[50:58])(MOVED[:3], index="k-sii", order=2)
-    assert explanation.unit == "log-odds of class yes"
-    assert explanation.interactions.shape == (3, 4, 4)
-    proba = model.predict_proba(MOVED[:3])
-    np.testing.assert_allclose(explanation.prediction, np.log(proba[:, 1] / proba[:, 0]))
 
 
 @pytest.mark.parametrize(
