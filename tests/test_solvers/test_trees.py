@@ -1,26 +1,19 @@
+"""Trees by every engine: values against the definition, the engines against each other, what is refused and forecast."""
+
 import dataclasses
-import pickle
-from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
 import pytest
 
-from exactshap._runtime.cache import BoundedCache
 from exactshap.errors import InputError
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers import solve
 from exactshap.solvers.trees import _solve as _trees
-from exactshap.solvers.trees import _table_engine as _tree_tables
 from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.solvers.trees._layout import TableForecast
-from exactshap.solvers.trees._leaf_engine import LeafEngine
-from exactshap.solvers.trees._path_engine import PathEngine
-from exactshap.solvers.trees._solve import choose_trees
-from exactshap.solvers.trees._table_engine import TableEngine
 from exactshap.trees import RawTree, build, margin
 from exactshap.trees.ensemble import complete_forest
-from test_solvers.trees_by_hand import assert_same_bits, game_by_hand, random_rows, random_tree, random_trees
+from test_solvers.trees_by_hand import game_by_hand, random_rows, random_tree, random_trees
 from tolerances import assert_close
 from trees_by_rule import chain
 
@@ -33,7 +26,7 @@ SHAPLEY = find("shapley")
 
 
 def engines(prepared):
-    """The same trees answered by tables and without them; both paths must exist."""
+    """Return the same trees answered by tables and without them; both ways must exist."""
     assert prepared.tables is not None
     return {"tables": prepared, "deep": dataclasses.replace(prepared, tables=None)}
 
@@ -84,21 +77,13 @@ def test_value_functions_and_groups(seed, background, weights, players):
 
 
 ONE_BY_ONE, TOGETHER = [1, 2], [0, 1, 2, 3, 0] * 4  # rows of a call
-FEW_OUTPUTS = [
-    (k, background, "sii", order, ONE_BY_ONE) for k in (3, 9) for background in (None, BACKGROUND) for order in (1, 2)
-]
-ZERO_COVERS = [
-    *(
-        (n_outputs, None, index, 1, TOGETHER)
-        for n_outputs in (1, 8)
-        for index in ("shapley", "banzhaf", "leave-one-out", "moebius")
-    ),
-    *((1, None, index, 2, rows) for index, rows in (("k-sii", ONE_BY_ONE), ("stii", TOGETHER), ("fsii", ONE_BY_ONE))),
-]
+OUTPUTS = [(k, background, "sii", order, ONE_BY_ONE) for k in (3, 9) for background in (None, BACKGROUND) for order in (1, 2)]
+OUTPUTS += [(k, None, index, 1, TOGETHER) for k in (1, 8) for index in ("shapley", "banzhaf", "leave-one-out", "moebius")]
+OUTPUTS += [(1, None, "k-sii", 2, ONE_BY_ONE), (1, None, "stii", 2, TOGETHER), (1, None, "fsii", 2, ONE_BY_ONE)]
 
 
 @pytest.mark.parametrize("players", [SINGLES, GROUPED], ids=["columns", "groups"])
-@pytest.mark.parametrize(("n_outputs", "background", "index", "order", "rows"), [*FEW_OUTPUTS, *ZERO_COVERS])
+@pytest.mark.parametrize(("n_outputs", "background", "index", "order", "rows"), OUTPUTS)
 def test_outputs_and_covers_of_zero(n_outputs, background, index, order, rows, players):
     """From eight outputs on leaves are added for all of them at once; players are met twice on a path."""
     trees = random_trees(order + n_outputs, n_outputs=n_outputs, zero_covers=background is None)
@@ -113,7 +98,7 @@ def test_trees_that_add_to_one_output_each(background, order):
     first, second = trees.tree_start[1:3]
     value[:first, 1:], value[first:second, :2], value[second:, [0, 2]] = 0.0, 0.0, 0.0
     trees = dataclasses.replace(trees, value=value)
-    assert isinstance(prepare(trees, SINGLES, background).deep, _trees.EachOutput)
+    assert len(prepare(trees, SINGLES, background).deep.engines) == 3  # each walks its own trees
     assert_by_hand(trees, SINGLES, background, None, "shapley", order, rows=X[:2])
 
 
@@ -128,10 +113,8 @@ def test_what_boosted_classes_cost_grows_with_their_trees():
         forests[k] = prepare_trees(trees, [(j,) for j in range(6)], memory_limit=2.0**24)
     few, many = forests.values()
     assert few.rest is many.rest is None, "all of them by tables"
-    assert 3 <= many.tables.of_order(1).rows.table_start[-1] / few.tables.of_order(1).rows.table_start[-1] <= 5, (
-        "four times as many trees"
-    )
-    assert 3 <= many.deep.work(1) / few.deep.work(1) <= 5
+    for work in (lambda prepared: prepared.tables.work(1)[0], lambda prepared: prepared.deep.work(1)):
+        assert 3 <= work(many) / work(few) <= 5, "four times as many trees"
 
 
 @pytest.mark.parametrize("n_trees", [0, 2])
@@ -147,94 +130,37 @@ def test_no_trees_and_single_leaves(n_trees, background, order):
         assert np.array_equal(solution.empty, solution.full)
 
 
-MANY_ROWS = random_rows(7, 1500, 12)
+MANY_ROWS = random_rows(7, 60, 12)
 
 
-def many_trees(seed=11, n_outputs=1):
-    return random_trees(seed, n_features=12, n_trees=8, depth=7, n_outputs=n_outputs)
+def many_trees():
+    return random_trees(11, n_features=12, n_trees=8, depth=7)
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("background", [None, MANY_ROWS[:30]], ids=["covers", "background"])
-def test_tables_agree_with_deep_engine_on_larger_trees(background, order):
-    trees = many_trees()
-    prepared = prepare(trees, [(j,) for j in range(12)], background)
-    fast, slow = (solve_trees(engine, MANY_ROWS[:40], find("k-sii"), order) for engine in engines(prepared).values())
-    scale = np.maximum(fast.scale, slow.scale)
-    assert_close(fast.values, slow.values, scale, n_terms=1000, n_players=12)
-    assert_close(fast.full, margin(trees, MANY_ROWS[:40]).ravel(), scale, n_terms=1000)
-    assert_close(fast.residual, np.zeros(40), scale, n_terms=1000, n_players=12)
+def kinds(background=None, **settings):
+    """Return how many trees go by tables and without them."""
+    prepared = prepare_trees(many_trees(), [(j,) for j in range(12)], background, **settings)
+    counts = [0 if engine is None else engine.trees.n_trees for engine in (prepared.tables, prepared.rest)]
+    assert sum(counts) == 9
+    assert prepared.engines(1) == tuple(engine for engine in (prepared.tables, prepared.rest) if engine is not None)
+    return prepared, counts[0]
 
 
-@pytest.mark.parametrize("engine", ["tables", "deep"])
-@pytest.mark.parametrize("background", [None, MANY_ROWS[:5]], ids=["covers", "background"])
-def test_blocking_changes_no_bit(background, engine):
-    prepared = engines(prepare(many_trees(), [(j,) for j in range(12)], background))[engine]
-    n = 1500 if engine == "tables" else 200
-    whole = solve_trees(prepared, MANY_ROWS[:n], SHAPLEY, 1)
-    for start, stop in ((0, 1), (1, 14), (100, 141), (n - 1, n)):
-        assert_same_bits(solve_trees(prepared, MANY_ROWS[start:stop], SHAPLEY, 1), whole, slice(start, stop))
-
-
-@pytest.mark.parametrize(("engine", "background"), [("tables", None), ("deep", None), ("deep", MANY_ROWS[:5])])
-def test_pickles_to_the_same_bits(background, engine):
-    prepared = engines(prepare(many_trees(), [(j,) for j in range(12)], background))[engine]
-    before = solve_trees(prepared, MANY_ROWS[:9], SHAPLEY, 1)
-    size = len(pickle.dumps(prepared))
-    solve_trees(prepared, MANY_ROWS[:9], SHAPLEY, 2)
-    assert len(pickle.dumps(prepared)) <= size + 100  # tables are not part of the state
-    after = solve_trees(pickle.loads(pickle.dumps(prepared)), MANY_ROWS[:9], SHAPLEY, 1)
-    assert np.array_equal(before.values, after.values)
-
-
-def test_threads_share_prepared_trees():
-    prepared = prepare_trees(many_trees(), [(j,) for j in range(12)])
-    expected = solve_trees(pickle.loads(pickle.dumps(prepared)), MANY_ROWS, SHAPLEY, 1).values
-    with ThreadPoolExecutor(2) as pool:
-        indices = ["shapley", "banzhaf"] * 4
-        values = list(pool.map(lambda index: solve_trees(prepared, MANY_ROWS, find(index), 1).values, indices))
-    assert all(np.array_equal(v, expected) for v in values[::2])
-
-
-def test_tables_in_runs_agree_with_kept_ones(monkeypatch):
-    prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
-    kept = solve_trees(prepared, MANY_ROWS[:50], SHAPLEY, 2)
-    monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**16)
-    apart = {"cache": BoundedCache(), "questions": BoundedCache()}
-    in_runs = dataclasses.replace(prepared, tables=dataclasses.replace(prepared.tables, limit=0.0, **apart))
-    filled = solve_trees(in_runs, MANY_ROWS[:50], SHAPLEY, 2)
-    assert "kept" in kept.method
-    assert "in runs" in filled.method
-    assert_close(filled.values, kept.values, kept.scale, n_terms=1000)
-
-
-def test_trees_are_chosen_within_the_limit():
-    tables = TableForecast(
-        is_root=np.empty(0, bool),
-        fits=np.array([True, True, True, False]),
-        look_ups=np.array([10.0, 300.0, 10.0, 0.0]),
-        filling=np.array([0.0, 0.0, 180_000.0, 0.0]),
-        table_bytes=np.array([100.0, 200.0, 300.0, 1.0]),
-        background_bytes=np.array([10.0, 10.0, 10.0, 10.0]),
-    )
-    other = np.array([200.0, 200.0, 200.0, 10.0])  # kept tables cost 10, 300, 100; refilled ones 10, 300, 910; the last none
-    chosen = {limit: choose_trees(tables, other, limit, may_refill=False).tolist() for limit in (50, 350, 450)}
-    assert chosen == {50: [False] * 4, 350: [False] * 4, 450: [False] * 4}  # 320 of 610 is not half
-    other[0] = 2000.0
-    chosen = {limit: choose_trees(tables, other, limit, may_refill=False).tolist() for limit in (50, 350, 450)}
-    assert chosen == {50: [False] * 4, 350: [True, False, False, False], 450: [True, False, True, False]}
-    # with a background, 25 bytes hold the survival of two trees but no tables: one is worth filling in each call
-    assert choose_trees(tables, other, 25, may_refill=True).tolist() == [True, False, False, False]
-    assert choose_trees(tables, 100 * other, 25, may_refill=True).tolist() == [True, True, False, False]
-
-
-def test_background_in_blocks_gives_the_same_bits(monkeypatch):
-    players = [(j,) for j in range(12)]
-    weights = np.random.default_rng(0).random(300)
-    whole = prepare(many_trees(), players, MANY_ROWS[:300], weights)
-    monkeypatch.setattr(_tree_tables, "BACKGROUND_BLOCK", 7)
-    blocks = prepare(many_trees(), players, MANY_ROWS[:300], weights)
-    assert np.array_equal(whole.tables.background.table, blocks.tables.background.table)
+def test_trees_are_chosen_within_the_limit(monkeypatch):
+    """The engine depends on the trees and on the memory for their tables, and no tables are made for a small advantage."""
+    assert kinds()[1] == 9
+    assert kinds(MANY_ROWS, memory_limit=0)[1] == 0
+    assert kinds(MANY_ROWS, memory_limit=2**16)[1] == 0, "not twice as fast"
+    monkeypatch.setattr(_trees, "MIN_ADVANTAGE", 1.0)
+    chosen = []
+    for limit in (2**14, 2**16, 2**18, 2**30):
+        prepared, n_tables = kinds(MANY_ROWS, memory_limit=limit)
+        assert prepared.held <= limit
+        chosen.append(n_tables)
+    assert 0 < chosen[1] < 9
+    assert chosen == sorted(chosen)
+    without = kinds(MANY_ROWS, memory_limit=0)[0]
+    assert without.rest is without.deep, "prepared once"
 
 
 def test_dummies_get_exactly_nothing():
@@ -245,34 +171,23 @@ def test_dummies_get_exactly_nothing():
             assert np.array_equal(solve_trees(engine, X, SHAPLEY, 1).values[:, 3:], np.zeros((4, 2)))
 
 
-def test_single_precision_rounds_rows_before_comparing():
-    threshold = float(np.float32(0.1))
-    raw = RawTree(
-        feature=[0, -1, -1],
-        threshold=[threshold, 0.0, 0.0],
-        left=[1, -1, -1],
-        right=[2, -1, -1],
-        value=[0.0, 1.0, 3.0],
-        cover=[4.0, 2.0, 2.0],
-    )
-    for single, expected in ((True, 1.0), (False, -1.0)):  # 0.1 rounds up to the threshold and then is not below it
-        trees = build([raw], n_features=1, constant=[0.0], less_equal=False, single_precision=single)
+def test_rows_are_rounded_as_they_are_compared():
+    """Right of a split before they are rounded to single precision, left of it after that, for each engine and number of rows."""
+    forest = complete_forest(3, 6, 1)
+    threshold = forest.threshold.astype(np.float32).astype(float)
+    for single in (True, False):
+        trees = dataclasses.replace(forest, threshold=threshold, single_precision=single)
+        rows = np.nextafter(threshold[trees.feature >= 0], np.inf)[:, None]
+        assert (margin(trees, rows) != margin(trees, rows.astype(np.float32))).any() == (not single)
         for engine in engines(prepare(trees, ((0,),))).values():
-            assert solve_trees(engine, np.array([[0.1]]), SHAPLEY, 1).values.ravel() == [expected]
-
-
-def test_engine_depends_on_trees_only(monkeypatch):
-    players = [(j,) for j in range(12)]
-    assert [type(e) for e in prepare_trees(many_trees(), players).engines(1)] == [TableEngine]
-    leaf_by_leaf = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=0)
-    assert [type(e) for e in leaf_by_leaf.engines(1)] == [LeafEngine]
-    monkeypatch.setattr(_trees, "MIN_ADVANTAGE", 1.0)
-    half = prepare_trees(many_trees(), players, MANY_ROWS[:100], memory_limit=2**16)
-    assert [type(e) for e in half.engines(1)] == [TableEngine, LeafEngine]
+            for part in (rows, *rows[:, None], np.repeat(rows, 40, axis=0)):
+                solution = solve_trees(engine, part, SHAPLEY, 1)
+                assert_close(solution.full, margin(trees, part).ravel(), solution.scale, n_terms=6)
+                assert_close(solution.residual, np.zeros(len(part)), solution.scale, n_terms=6)
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("background", [None, MANY_ROWS[:60]], ids=["covers", "background"])
+@pytest.mark.parametrize("background", [None, MANY_ROWS], ids=["covers", "background"])
 def test_shallow_and_deep_trees_in_one_ensemble(background, order):
     """Shallow trees go by tables, a chain of 40 columns does not, and the sums are those of one engine for all."""
     shallow = [random_tree(np.random.default_rng(seed), 12, 4, 1, False) for seed in range(5)]
@@ -281,7 +196,7 @@ def test_shallow_and_deep_trees_in_one_ensemble(background, order):
     trees = build([shallow[0], deep, *shallow[1:]], n_features=40, constant=[1.0], less_equal=True, single_precision=False)
     wide = None if background is None else np.hstack([background, random_rows(8, 60, 28)])
     prepared = prepare(trees, [(j,) for j in range(40)], wide)
-    assert isinstance(prepared.engines(order)[1], PathEngine if background is None else LeafEngine)
+    assert type(prepared.engines(order)[1]) is type(prepared.deep)
     rows = random_rows(9, 20, 40)
     mixed = solve_trees(prepared, rows, find("k-sii"), order)
     alone = solve_trees(dataclasses.replace(prepared, tables=None), rows, find("k-sii"), order)
@@ -323,14 +238,8 @@ def test_players_on_a_path_share_a_bit():
         assert_close(solution.values.ravel(), margin(trees, rows).ravel() - solution.empty, solution.scale, n_terms=depth)
 
 
-def test_forecasts_are_those_of_the_engine():
-    trees = many_trees()
-    prepared = prepare(trees, [(j,) for j in range(12)], MANY_ROWS[:30])
-    for engine in engines(prepared).values():
-        for order in (1, 2):
-            assert engine.memory(100, order) > 0
-            assert engine.cost(100, 1, order).seconds > 0
-    solve_trees(prepared, MANY_ROWS[:2], SHAPLEY, 2)
-    kept = prepared.tables._cells(prepared.tables.of_order(2), SHAPLEY, 2, 0, prepared.tables.layout.n_groups)
-    tables = kept.nbytes + prepared.tables.background.table.nbytes
-    assert tables <= prepared.memory(100, 2) <= tables + 2**22
+def test_the_memory_of_tables_is_forecast():
+    prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
+    engine = prepared.tables
+    cells = engine.fill(engine.of_order(2), SHAPLEY, 2, 0, engine.layout.n_groups)
+    assert cells.nbytes + prepared.held <= prepared.memory(100, 2) <= cells.nbytes + prepared.held + 2**22

@@ -12,9 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 from exactshap import Explainer
 from exactshap.semivalues import find
 from exactshap.solvers.trees import prepare_trees, solve_trees
-from exactshap.solvers.trees._sums import pairwise_sum, weighted_mean, whole_weights
-from exactshap.trees import convert
-from tolerances import roundings
+from exactshap.trees import convert, margin
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 5))
@@ -51,23 +49,10 @@ def test_engines_without_tables_agree_with_tables(order, weights):
     np.testing.assert_allclose(of_deep.values, of_tables.values, rtol=0, atol=32 * np.finfo(float).eps * of_tables.scale.max())
 
 
-def test_the_mean_over_the_background_is_exact_to_a_few_roundings():
-    values = RNG.normal(size=(100_000, 2)) + 3.0
-    exact = np.array([math.fsum(column) for column in values.T]) / len(values)
-    error = weighted_mean(values, np.full(len(values), 1e-5)) - exact
-    assert np.abs(error).max() <= 4 * np.finfo(float).eps * 3.0
-
-
-def test_equal_weights_are_counted():
-    whole, unit = whole_weights(np.full(10, 0.1))
-    assert whole.tolist() == [1.0] * 10
-    assert unit == 0.1
-    whole, unit = whole_weights(np.array([0.25, 0.75]))
-    assert whole.tolist() == [0.25, 0.75]
-    assert unit == 1.0
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 64, 65])
-def test_pairwise_sums_add_everything_once(n):
-    parts = RNG.normal(size=(n, 3))
-    np.testing.assert_allclose(pairwise_sum(iter(parts)), parts.sum(axis=0), rtol=roundings(500), atol=roundings(500))
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+def test_the_mean_over_the_background_is_exact_to_a_few_roundings(weights):
+    trees = convert(MODELS[2].fit(X, Y)).trees
+    share = np.full(len(LARGE), 1.0 / len(LARGE)) if weights is None else weights / weights.sum()
+    exact = math.fsum(share * margin(trees, LARGE).ravel())
+    empty = prepare_trees(trees, [(j,) for j in range(5)], LARGE, weights).empty
+    assert abs(empty[0] - exact) <= 4 * np.finfo(float).eps * abs(exact)
