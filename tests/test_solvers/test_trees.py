@@ -243,3 +243,12 @@ def test_the_memory_of_tables_is_forecast():
     engine = prepared.tables
     cells = engine.fill(engine.of_order(2), SHAPLEY, 2, 0, engine.layout.n_groups)
     assert cells.nbytes + prepared.held <= prepared.memory(100, 2) <= cells.nbytes + prepared.held + 2**22
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_the_memory_of_walks_is_forecast(n_outputs):
+    deep = prepare(random_trees(9, depth=9, n_outputs=n_outputs)).deep
+    steps = deep.steps.value
+    arrays = [steps.tree_start, *steps[2:], *steps.nodes[:8]]
+    needed = 1.4 * sum(array.nbytes for array in arrays)  # with what is made on the way
+    assert 0.9 * needed <= deep.memory(1, 1) <= 1.1 * needed + 140
