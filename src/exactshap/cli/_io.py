@@ -1,4 +1,7 @@
-"""Read tables and models, write tables, and print, for the command."""
+"""Read tables and models, write tables, and print, for the command.
+
+In files of the command whatever loads NumPy is imported on first use: help takes a third of the time without it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,6 @@ from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_i
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, printable
-from exactshap.frames import as_table
-from exactshap.results.data import write_parquet
 
 _TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
@@ -110,8 +111,17 @@ def _suffix(path: Path) -> str:
     return ".csv" if suffixes[-2:-1] == [".csv"] else (suffixes or [""])[-1]
 
 
+def column_names(table: TableLike) -> tuple[str, ...]:
+    """Return the names of a table's columns."""
+    from exactshap.frames import as_table
+
+    return as_table(table).names or ()
+
+
 def take_columns(table: TableLike, drop: tuple[str, ...], *, what: str) -> Any:
     """Return a table without some columns."""
+    from exactshap.frames import as_table
+
     wide = as_table(table, what=what)
     names = wide.names or ()
     for name in drop:
@@ -141,6 +151,8 @@ def write_table(frame: TableLike, path: Path) -> None:
         raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")
     with atomic_write(path) as draft:
         if suffix == ".parquet":
+            from exactshap.results.data import write_parquet
+
             write_parquet(frame, draft)
         else:
             _without_formulas(frame).write_csv(draft)

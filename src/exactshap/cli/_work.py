@@ -9,17 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+import exactshap
 from exactshap._runtime.types import TableLike
-from exactshap.cli._io import load_model, read_table, take_columns
+from exactshap.cli._io import column_names, load_model, read_table, take_columns
 from exactshap.errors import InputError
-from exactshap.frames import Table, as_table, underscored
-from exactshap.results.data import filtered_rows
-from exactshap.results.explanation import Explanation
 
 if TYPE_CHECKING:
-    from exactshap.explainer import Explainer
+    import numpy as np
+
+    from exactshap.frames import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +48,7 @@ class Task:
     def is_saved(self) -> bool:
         return self.model.suffix.lower() == ".npz"
 
-    def explainer(self) -> tuple[Explainer, Any]:
+    def explainer(self) -> tuple[exactshap.Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
         rows = self.file.name  # first, as reading the model takes longer
         explainer = self.without_data()
@@ -62,10 +60,16 @@ class Task:
 
     @cached_property
     def _whole(self) -> Table:
+        from exactshap.frames import as_table
+
         return as_table(read_table(self.file), what=self.file.name, allow_empty=True)
 
     @cached_property
     def _row_numbers(self) -> np.ndarray:
+        import numpy as np
+
+        from exactshap.results.data import filtered_rows
+
         table, everything = self._whole, np.arange(self._whole.n_rows)
         if isinstance(self.rows, str):
             kept = filtered_rows(table, table.names or (), self.rows)
@@ -88,11 +92,9 @@ class Task:
         take_columns(self.table.native, self.keep, what=self.file.name)  # raises for a column that is not there
         return {"row": self._row_numbers, **{name: self.table.column(names.index(name)) for name in self.keep}}
 
-    def without_data(self) -> Explainer:
+    def without_data(self) -> exactshap.Explainer:
         """Read model and background; return the bound Explainer."""
-        from exactshap.explainer import Explainer
-
-        return Explainer(self.read_model(), self.read_background(), **self.settings)
+        return exactshap.Explainer(self.read_model(), self.read_background(), **self.settings)
 
     def read_model(self) -> Any:
         return load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
@@ -101,14 +103,15 @@ class Task:
         if self.background is None:
             return None
         table = read_table(self.background)
-        names = as_table(table).names or ()
+        names = column_names(table)
         there = tuple(name for name in dict.fromkeys((*self.drop, self.offset)) if name in names)
         return take_columns(table, there, what=self.background.name)
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
+        from exactshap.frames import underscored
+
         known = None if fitted is None else {*fitted, self.offset}
-        names = as_table(X).names or ()
-        unknown = [name for name in names if known is not None and not {name, underscored(name)} & known]
+        unknown = [name for name in column_names(X) if known is not None and not {name, underscored(name)} & known]
         if unknown:
             raise InputError(
                 f"{self.file.name} has columns that the model was not fitted with",
@@ -123,7 +126,7 @@ class Task:
             return native[name]
         return self.table.column((self.table.names or ()).index(name))
 
-    def explain(self, index: str, order: int) -> Explanation:
+    def explain(self, index: str, order: int) -> exactshap.Explanation:
         """Explain all rows, with a progress line if it takes long."""
         explainer, X = self.explainer()
         return explainer(X, index=index, order=order, offset=self.offset)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
+import exactshap
 from exactshap._runtime.files import open_regular
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
@@ -19,9 +19,6 @@ from exactshap.cli import _options as options
 from exactshap.cli._io import check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
 from exactshap.errors import InputError
-from exactshap.frames import as_table
-from exactshap.results.data import counted, frame_of, observe, readable, without_noise
-from exactshap.results.explanation import Explanation
 
 _SHOWN = 10  # features of a table
 _OF_FOLDERS = {"batch_rows": None, "resume": True, "on_bad_rows": "raise", "top_k": None, "dtype": "float64"}
@@ -38,7 +35,7 @@ def demo(
     console().print(f"\nreport written to {out}: open it in a browser\nyour own model: exactshap explain model.skops data.csv")
 
 
-def _demo_explained(background_rows: int) -> Explanation:
+def _demo_explained(background_rows: int) -> exactshap.Explanation:
     """Fit an SVR on the diabetes data and explain all 442 rows."""
     with without_collection:
         from sklearn.datasets import load_diabetes
@@ -56,9 +53,7 @@ def _demo_explained(background_rows: int) -> Explanation:
 
 def versions() -> None:
     """Print the versions of Python, the system and all packages concerned."""
-    from exactshap.versions import show_versions
-
-    show_versions()
+    exactshap.show_versions()
 
 
 @options.takes_task("offset", "jobs", "rows", "keep", instead=options.FOLDER)
@@ -155,7 +150,7 @@ def report(
     check_target(out, None)
     observed = None
     if task.is_saved:
-        explanation = Explanation.load(task.model)
+        explanation = exactshap.Explanation.load(task.model)
     else:
         explanation = task.explain(index, order)
         observed = None if task.target is None else _comparable_target(explanation, task.column(task.target))
@@ -170,8 +165,10 @@ def report(
     console().print(f"{explanation.certificate()}\nreport written to {out}")
 
 
-def _comparable_target(explanation: Explanation, target: Column) -> Any:
+def _comparable_target(explanation: exactshap.Explanation, target: Column) -> Any:
     """Return the target if the output has its unit; else print why the report has no errors."""
+    from exactshap.results.data import observe
+
     try:
         observe(explanation, target)
     except InputError as error:
@@ -192,6 +189,10 @@ def check(
 
     Exit code 1 if the check fails.
     """
+    import numpy as np
+
+    from exactshap.frames import as_table
+
     quiet = replace(task, settings=task.settings | {"progress": False})  # the whole check has one line of progress
     with progress_text(None, lambda _, seconds: f"checking {task.model.name} for {duration(seconds)}"):
         explainer, X = quiet.explainer()
@@ -220,6 +221,8 @@ def reasons(
     seed: options.Seed = 0,
 ) -> None:
     """Name the strongest adverse reasons of each row, with the hash that repeats them."""
+    from exactshap.results.data import frame_of
+
     check_target(out, (".csv", ".parquet"))
     check_target(letter, (".html", ".htm", ".pdf"))
     wrong, example = "The code of {} in {} is not text", 'income = "R01: income"'
@@ -233,7 +236,7 @@ def reasons(
         if resample:
             do = "Pass the model, the rows and --background"
             raise InputError("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do)
-        found = Explanation.load(task.model).reasons(k, **settings)
+        found = exactshap.Explanation.load(task.model).reasons(k, **settings)
     else:
         explainer, X = task.explainer()
         if resample:
@@ -267,8 +270,10 @@ def app(
     run_app(what_if, port=port, open_browser=browser, ready=lambda address: screen.print(f"open {address}\nCtrl-C ends it"))
 
 
-def show_explanation(explanation: Explanation) -> None:
+def show_explanation(explanation: exactshap.Explanation) -> None:
     """Print a summary and a table of the strongest features."""
+    from exactshap.results.data import counted
+
     screen = console()
     screen.print(repr(explanation))
     views = [("", explanation)]
@@ -282,8 +287,11 @@ def show_explanation(explanation: Explanation) -> None:
             screen.print(f"{counted(view.n_players - _SHOWN, 'feature')} with smaller values not shown")
 
 
-def _table(view: Explanation, name: str) -> Any:
+def _table(view: exactshap.Explanation, name: str) -> Any:
+    import numpy as np
     from rich.table import Table
+
+    from exactshap.results.data import readable, without_noise
 
     table = Table(title=f"values of {view.n_players} features{name}", title_justify="left")
     table.add_column("feature")

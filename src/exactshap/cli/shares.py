@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import exactshap
 from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
-from exactshap.cli._io import console, load_model, read_table, take_columns, write_table
+from exactshap.cli._io import column_names, console, load_model, read_table, take_columns, write_table
 from exactshap.cli._work import command_line
 from exactshap.errors import InputError
-from exactshap.frames import as_table
-from exactshap.results.data import counted
-from exactshap.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
@@ -86,7 +84,7 @@ def r2(
     jobs: options.Jobs = None,
 ) -> None:
     """Split the R2 of a model exactly over its features."""
-    from exactshap.decompose import decompose_r2
+    from exactshap.frames import as_table
 
     table = read_table(data)
     out_of_X = options.dropped(target, drop) + (() if sample_weight is None else (sample_weight,))
@@ -95,7 +93,7 @@ def r2(
     y, weights = (None if name is None else wide.column((wide.names or ()).index(name)) for name in (target, sample_weight))
     fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
     reference = None if background is None else take_columns(read_table(background), (), what=background.name)
-    shares = decompose_r2(
+    shares = exactshap.decompose_r2(
         fitted,
         X,
         y,
@@ -118,11 +116,9 @@ def mmd(
     chosen: SimpleNamespace,
 ) -> None:
     """Say which columns make two samples differ (maximum mean discrepancy)."""
-    from exactshap.decompose import decompose_mmd
-
     names = tuple(chosen.drop or ())
     one, other = (take_columns(read_table(path), names, what=path.name) for path in (first, second))
-    result = decompose_mmd(one, other, kernel=chosen.kernel, **_settings(chosen))
+    result = exactshap.decompose_mmd(one, other, kernel=chosen.kernel, **_settings(chosen))
     _finish(result, chosen, f"What differs between {first.name} and {second.name}", (one, other), (first.stem, second.stem))
 
 
@@ -135,12 +131,10 @@ def hsic(
     kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
 ) -> None:
     """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
-    from exactshap.decompose import decompose_hsic
-
     table = read_table(data)
     features = take_columns(table, options.dropped(target, chosen.drop), what=data.name)
-    others = tuple(name for name in as_table(table).names or () if name != target)
-    result = decompose_hsic(
+    others = tuple(name for name in column_names(table) if name != target)
+    result = exactshap.decompose_hsic(
         features,
         take_columns(table, others, what=data.name),
         kernel_x=chosen.kernel,
@@ -192,10 +186,10 @@ def _compared(first: Path, second: Path | None, by: str | None, settings: dict[s
     if (second is None) == (by is None):
         got = "Got neither" if by is None else "Got both"
         raise InputError("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz")
-    explanation = Explanation.load(first)
+    explanation = exactshap.Explanation.load(first)
     if second is None:
         return explanation.by(by, **settings)
-    return explanation.compare(Explanation.load(second), labels=(first.stem, second.stem), **settings)
+    return explanation.compare(exactshap.Explanation.load(second), labels=(first.stem, second.stem), **settings)
 
 
 def _settings(chosen: SimpleNamespace) -> dict[str, Any]:
@@ -242,6 +236,8 @@ def _finish(
 def _show(shares: Decomposition, noun: str) -> None:
     """Print a summary line and a table of columns by decreasing share."""
     from rich.table import Table
+
+    from exactshap.results.data import counted
 
     screen, (headings, rows) = console(), shares.rows(noun)
     screen.print("; ".join(shares.facts()))
