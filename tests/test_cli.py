@@ -224,6 +224,8 @@ BAD = [
         "model.joblib semicolons.csv --allow-pickle",
         "not separated by commas. Its one column is named 'age;[bold]bmi;s1;s2;y;id'.",
     ),
+    ("model.joblib semicolons.csv --allow-pickle", "Write it with commas: pandas.read_csv('semicolons.csv', sep=';')"),
+    ("model.joblib decimals.csv --allow-pickle", "with decimal=',' where numbers have decimal commas"),
     ("raw.joblib data.csv COMMON", "not fitted yet"),
 ]
 
@@ -236,6 +238,7 @@ def test_errors_are_one_message_and_exit_code_two(files, arguments, text, capsys
     frame = pandas.read_csv("data.csv")
     frame[frame.columns[::-1]].to_csv("reversed.csv", index=False)
     frame.to_csv("semicolons.csv", index=False, sep=";")
+    (files / "decimals.csv").write_text("age;bmi\n1,5;2\n2,5;3,5\n")
     assert run("explain", *shlex.split(arguments.replace("COMMON", " ".join(COMMON)))) == 2
     error = capsys.readouterr().err
     assert text in error

@@ -4,7 +4,13 @@ import logging
 
 import numpy as np
 import pytest
-from sklearn.svm import SVC, SVR
+from sklearn.covariance import EllipticEnvelope
+from sklearn.ensemble import IsolationForest
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import SGDOneClassSVM
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, OneClassSVM
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
@@ -122,6 +128,28 @@ def test_methods_of_known_models_are_exact(method, caplog):
     assert "enumeration" in plain.method
     np.testing.assert_allclose(plain.values, found.values, atol=conditioned(1e5))
     assert "regression" in explain(function, X[:1], BACKGROUND, budget=20).method  # an option of sampling
+
+
+ONE_CLASS = {
+    "support vectors": OneClassSVM(),
+    "in a pipeline": make_pipeline(StandardScaler(), OneClassSVM(nu=0.2)),
+    "features": make_pipeline(Nystroem(n_components=20, random_state=0), SGDOneClassSVM()),
+    "ellipse": EllipticEnvelope(random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", ONE_CLASS)
+def test_scores_of_one_class_are_its_decision_function_and_a_constant(name):
+    score = ONE_CLASS[name].fit(X).score_samples
+    check_reader(score, X[:3], BACKGROUND)
+    found, plain = explain(score, X[:3], BACKGROUND), explain(score, X[:3], BACKGROUND, exact_owner=False)
+    assert (found.n_evaluations, found.unit) == (0, "score of the row")
+    for kind in ("values", "baseline", "prediction"):
+        np.testing.assert_allclose(getattr(found, kind), getattr(plain, kind), atol=conditioned(1e5))
+
+
+def test_scores_that_are_no_sum_are_called():
+    assert explain(IsolationForest(n_estimators=5, random_state=0).fit(X).score_samples, X[:2], BACKGROUND).n_evaluations > 0
 
 
 def test_labels_of_a_classifier_are_not_its_margin():

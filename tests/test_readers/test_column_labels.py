@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, Explanation, explain
-from exactshap.errors import InputError
+from exactshap.errors import InputError, UnknownNameError
 
 pd = pytest.importorskip("pandas")
 from sklearn.compose import make_column_transformer  # noqa: E402
@@ -77,6 +77,24 @@ def test_values_are_those_of_the_array(name, labels):
         assert found.feature_names == names
     assert list(found.to_frame().columns) == list(found.feature_names)
     assert found.data is not None
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "settings"),
+    [
+        ("catboost", "CatBoostRegressor", {"iterations": 5, "verbose": 0, "allow_writing_files": False}),
+        ("interpret.glassbox", "ExplainableBoostingRegressor", {"max_rounds": 20}),
+    ],
+    ids=["CatBoost", "EBM"],
+)
+def test_tuples_that_a_library_writes_in_its_own_way(library, name, settings):
+    make, X = getattr(pytest.importorskip(library), name), frame("tuples")
+    expected = explain(make(**settings).fit(ARRAY, Y), ARRAY[:3], ARRAY[20:30])
+    explainer = Explainer(make(**settings).fit(X, Y), X[20:30])
+    np.testing.assert_allclose(explainer(X[:3]).values, expected.values, atol=ROUNDING)
+    assert explainer(X[:3]).feature_names[0] == "('sepal', 'length')"
+    with pytest.raises(UnknownNameError, match="Feature names must be in the same order"):
+        explainer(X.iloc[:3, [1, 0, 2, 3]])
 
 
 def test_results_groups_and_files_speak_of_them_as_text(tmp_path):

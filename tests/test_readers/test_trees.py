@@ -325,7 +325,8 @@ def test_outputs_of_classifiers():
     assert (auto.unit, both.unit) == ("probability of class 1", "probability")
     for name, last in (("extra trees of classes", "top"), ("lightgbm of three classes", "2")):
         model, rows = fitted(name), MODELS[name][1][:4]
-        np.testing.assert_array_equal(Explainer(model, output=last)(rows).values, Explainer(model)(rows).values[..., 2])
+        for output in (last, 2, -1):
+            np.testing.assert_array_equal(Explainer(model, output=output)(rows).values, Explainer(model)(rows).values[..., 2])
         with pytest.raises(InputError, match=rf"{type(model).__name__} has 3 outputs. Got output=4"):
             Explainer(model, output=4)
     with pytest.raises(UnknownNameError, match=r"has no output 'tip'. Did you mean 'top'\?"):

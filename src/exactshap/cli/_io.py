@@ -22,6 +22,7 @@ _BOOSTERS = (".json", ".ubj", ".txt")
 # Formats that are not read: the error says how to save them otherwise.
 _BINARY_BOOSTERS = (".cbm", ".bst", ".model")
 _PICKLES = (".pkl", ".pickle", ".joblib")
+LINE_READ = 2**16  # characters of a file's first line
 # Room -> its estimators and the data classes that fitted estimators hold
 _OWN_TYPES = {
     "exactshap.estimators": (
@@ -78,17 +79,29 @@ def read_table(path: Path) -> Any:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        _refuse_other_separators(_first_line(path), path)
         raise InputError(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}") from None
     # A table separated by semicolons or tabs is read without an error, as one column.
-    _refuse_other_separators(table, path)
+    names = list(table.column_names if hasattr(table, "column_names") else table.columns)
+    if len(names) == 1:
+        _refuse_other_separators(str(names[0]), path)
     return table
 
 
-def _refuse_other_separators(table: TableLike, path: Path) -> None:
-    names = list(table.column_names if hasattr(table, "column_names") else table.columns)
-    if len(names) == 1 and (marks := [mark for mark in (";", "\t", "|") if mark in str(names[0])]):
-        got = f"Its one column is named {str(names[0])[:40]!r}"
-        raise InputError(f"{path.name} is not separated by commas", got, f"Write it with commas instead of {marks[0]!r}")
+def _first_line(path: Path) -> str:
+    """Return the names of a CSV file that cannot be read: decimal commas make columns of their own."""
+    if path.suffix.lower() != ".csv":
+        return ""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.readline(LINE_READ).strip()
+
+
+def _refuse_other_separators(names: str, path: Path) -> None:
+    if "," not in names and (marks := [mark for mark in (";", "\t", "|") if mark in names]):
+        got = f"Its one column is named {names[:40]!r}"
+        read = f"pandas.read_csv({path.name!r}, sep={marks[0]!r})"
+        do = f"Write it with commas: {read}.to_csv('commas.csv', index=False), with decimal=',' where numbers have decimal commas"
+        raise InputError(f"{path.name} is not separated by commas", got, do)
 
 
 def _read(path: Path, suffix: str) -> Any:

@@ -28,8 +28,12 @@ def check_columns(
     """
     if table.names is not None and names is not None:
         wanted, got = list(names), list(table.names)
-        # Wrappers of LightGBM hand on its names. Where another model does not know white space as underscores, it refuses itself.
-        spelled = got if sorted(wanted) == sorted(got) else [underscored(name) for name in got]
+        if wanted == got:
+            return table
+        # Wrappers of LightGBM hand on its names; CatBoost and EBMs write tuples of a MultiIndex as Python does. Where another model
+        # does not know the names as they are, it refuses itself.
+        spellings = (got, [str(label) for label in getattr(table.native, "columns", ())], [underscored(name) for name in got])
+        spelled = next((names for names in spellings if sorted(names) == sorted(wanted)), spellings[-1])
         if wanted != spelled:
             if align and sorted(wanted) == sorted(spelled):
                 return table.select([spelled.index(name) for name in wanted])

@@ -181,7 +181,7 @@ def answering_method(model: Model, changed: tuple[str, ...]) -> str | None:
 def is_own_method(method: Foreign, known: type) -> bool:
     """Say whether a bound method is that of ``known`` and predicts numbers, not labels."""
     name, owner = getattr(method, "__name__", ""), method.__self__
-    if name not in _METHODS or (name == "predict" and gives_labels(owner)):
+    if name not in (*_METHODS, "score_samples") or (name == "predict" and gives_labels(owner)):
         return False
     descriptor = inspect.getattr_static(known, name, None)
     # Bound first, as ``available_if`` wraps the function of the class.

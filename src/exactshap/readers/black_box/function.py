@@ -26,8 +26,10 @@ from exactshap.errors import (
     did_you_mean,
 )
 from exactshap.frames import Table, with_dtypes_of
-from exactshap.games import OracleGame
+from exactshap.games import OracleGame, SumGame
 from exactshap.readers import (
+    DelegatingReader,
+    OwnCall,
     Reader,
     Request,
     Rounding,
@@ -509,7 +511,7 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     It must be the very method of the owner's library, give numbers and not labels, and agree with the reader on background rows
     and on mixtures of them: a forest's labels and probabilities agree on every row that it has memorised.
     """
-    owner = getattr(model, "__self__", None)
+    owner: Any = getattr(model, "__self__", None)
     known = known_class(owner)
     if known is None or request.background is None or not is_own_method(model, known):
         return None
@@ -521,9 +523,46 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     # If the owner cannot be read exactly, the function can still be sampled.
     except Exception:
         return None
-    if expected.shape != got.shape or not np.allclose(expected, got, rtol=64 * reader.traits.rounding.precision, atol=0.0):
+    relative = 64 * reader.traits.rounding.precision
+    if expected.shape == got.shape and np.allclose(expected, got, rtol=relative, atol=0.0):
+        return reader
+    # Of one-class machines: decision_function = score_samples - offset_
+    offset = np.ravel(getattr(owner[-1] if hasattr(owner, "steps") else owner, "offset_", ()))
+    is_score = model.__name__ == "score_samples" and reader.traits.value_function in ("interventional", "baseline")
+    if (
+        not is_score
+        or len(offset) != 1
+        or not np.allclose(expected, got + offset, rtol=relative, atol=relative * abs(offset[0]))
+    ):
         return None
-    return reader
+    return ShiftedReader(owner, reader, float(offset[0]), OwnCall("score_samples"), "score of the row")
+
+
+class ShiftedReader(DelegatingReader):
+    """Explain f(x) + shift of another reader's model, which its own method returns."""
+
+    def __init__(self, model: Model, inner: Reader, shift: float, own_call: OwnCall, unit: str) -> None:
+        self.shift = shift
+        super().__init__(inner, model=model, own_call=own_call, unit=unit)
+        # Of the prediction, the baseline and the sum of the values
+        floor = inner.traits.rounding.floor + (inner.traits.n_players + 2.0) * abs(shift)
+        self.traits = self.traits.with_rounding(floor=floor)
+
+    def predict(self, X: Table) -> np.ndarray:
+        assert self.traits.own_call is not None
+        return self.traits.own_call.of_table(self.traits.model, X)
+
+    def game(self, X: Table) -> SumGame:
+        return SumGame((self.inner.game(X),), (np.eye(1),), np.array([self.shift]), self.traits.single_output)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        solution = self.inner.solve(X, semivalue, order)
+        part = solution.part.shifted(self.shift)
+        return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        values = self.inner.masked_predictions(X, masks)
+        return None if values is None else values + self.shift
 
 
 def _read_exactly(owner: Model, request: Request) -> Reader:

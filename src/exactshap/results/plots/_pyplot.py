@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from exactshap._runtime.types import Axes
 NAME_WIDTH, NAME_LINES = 36, 3
 # Mean width of a letter of 10 points, in points.
 _LETTER = 6.2
+# Where a name may be broken: after spaces, underscores and the hyphens of words
+_BREAK = re.compile(r"(?<=\s)|(?<=_)(?=[^_])|(?<=[^\W\d_]-)(?=[^\W\d_])")
 # Letters of a category below an axis.
 CATEGORY_WIDTH = 20
 
@@ -40,9 +43,20 @@ def fitted(ax: Axes, *, title: str = "", xlabel: str = "", size: int = 11) -> An
 
 
 def in_lines(label: str, width: int = NAME_WIDTH) -> str:
-    """Break an escaped name into lines, within words where they are long; what three lines cannot hold goes from the middle."""
+    r"""Break an escaped name into lines, after underscores too; what three lines cannot hold goes from the middle.
+
+    >>> in_lines("customer_age_at_first_contact", 16)
+    'customer_age_at_\nfirst_contact'
+    """
     text = shortened(label.replace(r"\$", "$"), width * NAME_LINES)
-    return escape("\n".join(textwrap.wrap(text, width)))
+    lines = [""]
+    for word in _BREAK.split(" ".join(text.split())):
+        # A word that no line can hold is broken anywhere
+        for part in textwrap.wrap(word, width, drop_whitespace=False):
+            if len(lines[-1]) + len(part.rstrip()) > width:
+                lines.append("")
+            lines[-1] += part
+    return escape("\n".join(line.rstrip() for line in lines))
 
 
 def letters_of(ax: Axes) -> int:

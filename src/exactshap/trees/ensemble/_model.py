@@ -177,8 +177,8 @@ class TreeModel:
 
     def _number(self, output: Any) -> int:
         if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
-            if 0 <= output < len(self.output_names):
-                return int(output)
+            if -len(self.output_names) <= output < len(self.output_names):
+                return int(output) % len(self.output_names)  # negative numbers count from the end
             raise InputError(no_output(self.name, output, self.output_names))
         if output in self.output_names:
             return self.output_names.index(output)
