@@ -5,6 +5,7 @@ r"""Read additive models as additive games, by one reader for every family of su
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import cast
@@ -35,8 +36,6 @@ from exactshap.readers.additive._terms import (
     TermBlock,
     calls_of_row,
     players_of_term,
-    seconds_of_row,
-    slices,
 )
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
@@ -58,12 +57,8 @@ LINEAR_ROWS = 2**18
 BLOCK_ROWS = 2**14
 # Rows of one timed evaluation of a forecast.
 TIMED_ROWS, PATIENCE = 256, 0.01
-# Most evaluations for which a forecast solves rows.
+# Most evaluations of a forecast, of functions on rows mixed with the background.
 TIMED_CALLS = 5e4
-# Coalition values of a piece of rows: 2 MiB, what stays in a core's caches.
-CACHED_VALUES = 2**18
-# Least rows of such a piece.
-MIN_PIECE_ROWS = 256
 # Background rows on which terms are compared with the model's own prediction.
 CHECKED_ROWS = 8
 
@@ -179,7 +174,12 @@ class AdditiveReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up the values of each term's own players."""
-        part = self._part(X, semivalue, order)
+        rows = self.encode(X)
+        part = self._solved(rows, semivalue, order)
+        if self._interpolated:
+            # A set of k players adds up 2^k coalition values, each with that error besides rounding.
+            errors = sum(bound.errors(rows) for bound in self._interpolated)
+            part = replace(part, error_bound=2.0**order * errors)
         constant, is_single = self.form.intercept, self.traits.single_output
         solution = part.finish(
             self.traits.n_players, semivalue, order, constant=constant, single_output=is_single, with_residual=False
@@ -188,21 +188,6 @@ class AdditiveReader(Reader):
             return solution
         error = self.limit(solution.full, np.asarray(solution.scale)) + solution.error_bound
         return replace(solution, approximation_error=error)
-
-    def _part(self, X: Table, semivalue: Semivalue, order: int) -> Part:
-        rows, step = self.encode(X), X.n_rows if self._streams else self._piece_rows()
-        if step >= X.n_rows:
-            part = self._solved(rows, semivalue, order)
-        else:
-            part = Part.join((self._solved(rows[piece], semivalue, order) for piece in slices(X.n_rows, step)), X.n_rows)
-        if not self._interpolated:
-            return part
-        # A set of k players adds up 2^k coalition values, each with that error besides rounding.
-        return replace(part, error_bound=2.0**order * sum(bound.errors(rows) for bound in self._interpolated))
-
-    def _piece_rows(self) -> int:
-        """Return the number of rows with coalition values that fit a core's caches."""
-        return max(MIN_PIECE_ROWS, int(CACHED_VALUES / (self.traits.n_outputs * sum(2.0**width for width in self._widths))))
 
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if self._linear is None:
@@ -237,17 +222,21 @@ class AdditiveReader(Reader):
         )
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time some rows, or some calls of functions on the whole background."""
+        """Time some rows, those of functions with some of the background rows, and multiply."""
         rows, n_blocks = self.encode(few), -(-n_rows // block_rows)
         # The few rows repeated, as time depends on their number only.
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
+        calls, sample, share = sum(map(calls_of_row, self._bound)), self, 1.0
+        if TIMED_ROWS * calls > TIMED_CALLS:
+            n = max(1, int(self.traits.reference.n_rows * TIMED_CALLS / (TIMED_ROWS * calls)))
+            sample = copy.copy(self)
+            background = self.encode(self.traits.reference.take(slice(0, n)), "background")
+            sample._bind(Reference(background, np.full(n, 1.0 / n)))
+            share = calls / sum(map(calls_of_row, sample._bound))
+        one, each = seconds_by_size(lambda n: sample._solved(many[:n], semivalue, order), TIMED_ROWS, patience=PATIENCE)
         solving = stacks_cost(self._widths, n_rows, self.traits.n_outputs, order)
-        if len(many) * sum(map(calls_of_row, self._bound)) > TIMED_CALLS:
-            pairs = zip([block for block in self.form.blocks if len(block.columns)], self._bound, strict=True)
-            seconds = solving.seconds + n_rows * sum(seconds_of_row(*pair, many) for pair in pairs)
-        else:
-            one, each = seconds_by_size(lambda n: self._solved(many[:n], semivalue, order), TIMED_ROWS, patience=PATIENCE)
-            seconds = n_blocks * one + (n_rows - n_blocks) * each
+        # Of a call, and of its rows
+        seconds = n_blocks * (one - each) + n_rows * share * each
         return replace(solving, seconds=seconds, bytes=self.memory(block_rows, order))
 
 

@@ -25,7 +25,6 @@ from typing import ClassVar, Protocol, cast, runtime_checkable
 import numpy as np
 
 from exactshap._native import Handle
-from exactshap._runtime.machine import clocked
 from exactshap.errors import BudgetError
 from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
 
@@ -206,22 +205,6 @@ def _of_one_player(players: tuple[tuple[int, ...], ...], present: np.ndarray, ab
     return Stack(players, tables)
 
 
-# -- what evaluations cost, for forecasts --------------------------------------------------------------------------------
-
-# Seconds: an evaluation that takes less is timed again on LARGER times as many rows.
-MIN_TIMED_SECONDS = 0.002
-LARGER = 16
-
-
 def calls_of_row(bound: object) -> float:
-    """Return the number of evaluations for one row."""
+    """Return the number of evaluations for one row, for forecasts."""
     return float(getattr(bound, "row_calls", 0.0))
-
-
-def seconds_of_row(block: TermBlock, bound: object, rows: np.ndarray) -> float:
-    """Return the seconds of one row, from one evaluation of a block."""
-    seconds = clocked(lambda: block.evaluate(rows))
-    if seconds < MIN_TIMED_SECONDS:
-        rows = np.tile(rows, (LARGER, 1))
-        seconds = clocked(lambda: block.evaluate(rows))
-    return seconds / len(rows) / len(block.columns) * max(calls_of_row(bound), len(block.columns))
