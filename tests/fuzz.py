@@ -13,15 +13,13 @@ import json
 import re
 import resource
 import tempfile
-import time
-import traceback
-import warnings
 import zipfile
 from pathlib import Path
 
 import numpy as np
 
-from exactshap.errors import ExactshapError, InputError, ModelFormatError, UnsupportedStructureError
+import mutants
+from exactshap.errors import InputError, ModelFormatError, UnsupportedStructureError
 from exactshap.results.explanation import Explanation
 from exactshap.trees import loads
 from mutants import ODD, mutant, other_bytes, other_number
@@ -178,29 +176,11 @@ FORMATS["parquet"] = (parquet_files, lambda data, rng: (mutant, other_bytes)[rng
 
 
 def campaign(kind, count, seed, report=None):
-    """Return how often each verdict came up; foreign exceptions and long loads are verdicts, with the mutant's number."""
+    """Return how often each verdict came up."""
     files, damaged, load = FORMATS[kind]
     whole = list(files())
     assert all(load(data) == "loaded" for data in whole)
-    verdicts = collections.Counter()
-    for number in range(count):
-        data = damaged(whole[number % len(whole)], np.random.default_rng([seed, number]))
-        started = time.process_time()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                verdict = load(data)
-        except BaseException as error:  # a crash of Rust is no Exception
-            if isinstance(error, (KeyboardInterrupt, SystemExit)):
-                raise
-            kind_of_error = "an own error of another class" if isinstance(error, ExactshapError) else "a foreign exception"
-            verdict = f"{kind_of_error}: mutant {number}: {type(error).__name__}"
-            if report is not None:
-                report(verdict, traceback.format_exc())
-        if time.process_time() - started > SECONDS:
-            verdict = f"slow: mutant {number}"
-        verdicts[verdict] += 1
-    return verdicts
+    return mutants.campaign(whole, damaged, load, count, seed, SECONDS, report)
 
 
 def against_library(kind, count, seed, report=None):
@@ -218,11 +198,11 @@ def against_library(kind, count, seed, report=None):
     found = collections.Counter()
     for first in range(0, count, 1000):
         numbers = range(first, min(first + 1000, count))
-        mutants = []
+        damaged = []
         for number in numbers:
             data, rows = whole[number % len(whole)]
-            mutants.append((FORMATS[kind][1](data, np.random.default_rng([seed, number])), rows))
-        for number, verdict in fuzz_libraries.verdicts(mutants):
+            damaged.append((FORMATS[kind][1](data, np.random.default_rng([seed, number])), rows))
+        for number, verdict in fuzz_libraries.verdicts(damaged):
             found[verdict] += 1
             if verdict[:1].isupper() and report is not None:
                 report(f"mutant {first + number} of {paths[(first + number) % len(paths)].name}: {verdict}")
@@ -238,7 +218,7 @@ def main():
     options = parser.parse_args()
     run, verdicts = against_library if options.library else campaign, collections.Counter()
     for kind in options.format:
-        found = run(kind, options.count, options.seed, report=lambda *lines: print(*lines, sep="\n", flush=True))
+        found = run(kind, options.count, options.seed, report=lambda text: print(text, flush=True))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
             f"{kind}: {dict(found.most_common(20)) or 'the installed library reads none of these files'}, peak {peak:.0f} MiB"

@@ -4,16 +4,14 @@ Run a campaign with: python tests/fuzz_onnx.py --count 20000 --seed 0
 """
 
 import argparse
-import collections
 import tempfile
-import time
-import traceback
 import warnings
 
 import numpy as np
 import onnx
 import onnxruntime
 
+import mutants
 import onnx_models
 from exactshap import Explainer
 from exactshap.errors import ExactnessError, InputError, ModelFormatError, UnsupportedStructureError
@@ -214,26 +212,15 @@ def compared(how, explanation, session, place, rows, background, labels):
 
 def campaign(count, seed, report=None):
     """Return how often each verdict came up."""
-    paths, verdicts = onnx_models.files(), collections.Counter()
-    whole = [(path.read_bytes(), onnx_models.rows_of(path)) for path in paths]
     onnxruntime.set_default_logger_severity(4)
-    for number in range(count):
-        data, rows = whole[number % len(whole)]
-        data = damaged(data, np.random.default_rng([seed, number]))
-        started = time.process_time()
-        part = (rows[:2], rows[4:7]) if not hasattr(rows, "columns") else (rows.iloc[:2], rows.iloc[4:7])
-        try:
-            verdict = verdict_of(data, *part)
-        except Exception as error:
-            verdict = f"Foreign: {type(error).__name__}"
-            if report is not None:
-                report(f"mutant {number}: {traceback.format_exc()}")
-        if time.process_time() - started > SECONDS:
-            verdict = "Slow"
-        if verdict[0].isupper() and report is not None:
-            report(f"mutant {number} of {paths[number % len(paths)].name}: {verdict}")
-        verdicts[verdict.split(":")[0] if verdict.startswith("Inexact") else verdict] += 1
-    return verdicts
+
+    def judge(one):
+        data, rows = one
+        part = (rows.iloc[:2], rows.iloc[4:7]) if hasattr(rows, "columns") else (rows[:2], rows[4:7])
+        return verdict_of(data, *part)
+
+    whole = [(path.read_bytes(), onnx_models.rows_of(path)) for path in onnx_models.files()]
+    return mutants.campaign(whole, lambda one, rng: (damaged(one[0], rng), one[1]), judge, count, seed, SECONDS, report)
 
 
 def main():

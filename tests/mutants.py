@@ -1,6 +1,14 @@
 """What damage does to bytes: cuts, repeats, swaps, other bytes, and nasty numbers and words in place of others."""
 
+import collections
 import re
+import time
+import traceback
+import warnings
+
+import numpy as np
+
+from exactshap.errors import ExactshapError
 
 WORDS = b'-1 0 1 91 2147483647 -2147483648 99999999999999999999 1e400 -1e400 nan NaN Infinity null true [] {} "" 0.5 ='.split()
 WORDS += [b"\n", b"\x00", b"\xff", b""]
@@ -60,3 +68,26 @@ def other_bytes(content, rng):
     for place in rng.integers(0, len(changed), rng.integers(1, 4)):
         changed[place] = rng.integers(256)
     return bytes(changed)
+
+
+def campaign(whole, damage, judge, count, seed, seconds, report=None):
+    """Return how often each verdict came up; foreign exceptions and long work are verdicts, with the mutant's number."""
+    verdicts = collections.Counter()
+    for number in range(count):
+        damaged = damage(whole[number % len(whole)], np.random.default_rng([seed, number]))
+        started, text = time.process_time(), ""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                verdict = judge(damaged)
+        except BaseException as error:  # a crash of Rust is no Exception
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+            kind = "AN OWN ERROR OF ANOTHER CLASS" if isinstance(error, ExactshapError) else "A FOREIGN EXCEPTION"
+            verdict, text = f"{kind}: mutant {number}: {type(error).__name__}", traceback.format_exc()
+        if time.process_time() - started > seconds:
+            verdict = f"SLOW: mutant {number}"
+        if verdict[0].isupper() and report is not None:
+            report(f"mutant {number}: {verdict}\n{text}")
+        verdicts[verdict] += 1
+    return verdicts

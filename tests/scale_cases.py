@@ -2,7 +2,6 @@
 
 import functools
 import os
-import signal
 from pathlib import Path
 
 import numpy as np
@@ -73,14 +72,6 @@ def rough(rows):
 def black_box(budget=120, function=product):
     background = np.random.default_rng(3).normal(size=(6, 14))
     return Explainer(function, background, budget=budget, feature_names=[f"f{j}" for j in range(14)])
-
-
-def kill_once(work, flag, batch):
-    """Explain a batch; the first process that comes to the fifth one is killed as a machine that fails would be."""
-    if batch.first == 32 and not flag.exists():
-        flag.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return work(batch)
 
 
 class Recorded:

@@ -2,10 +2,13 @@
 
 import ast
 import functools
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import exactshap
 
@@ -157,3 +160,17 @@ def test_tolerances_live_in_one_place():
         if float(match.group(1)) > 1e-300
     }
     assert not found, found
+
+
+# --- the suite itself -------------------------------------------------------------------------------------------------
+
+
+def test_every_file_of_tests_imports():
+    for path in sorted(Path(__file__).parent.rglob("test_*.py")):
+        if ".".join(path.relative_to(Path(__file__).parent.parent).with_suffix("").parts) in sys.modules:
+            continue  # pytest has imported it
+        spec = importlib.util.spec_from_file_location(f"imported_{path.stem}", path)
+        try:
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        except pytest.skip.Exception:  # importorskip at the top
+            continue

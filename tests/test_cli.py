@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from command import run
-from exactshap import __version__
+from exactshap import __version__, decompose_hsic, decompose_mmd
 from exactshap._runtime import progress
 from exactshap.cli import COMMANDS, _io, main
 from exactshap.errors import InputError, MissingDependencyError
@@ -82,9 +83,8 @@ def test_explain_writes_the_values_that_the_library_gives(files, fitted, capsys)
     assert list(some.columns[:3]) == ["row", "id", "y"]
     assert list(some["id"]) == list(some["row"]) == [7, 3]
     np.testing.assert_allclose(some.filter(like="phi_"), expected.values[[7, 3]], **rounding)
-    assert (
-        run("explain", "model.joblib", "data.parquet", *COMMON, "--order", "2", "--index", "sii", "--output", "values.npz") == 0
-    )
+    pairs = ["--order", "2", "--index", "sii", "--output", "values.npz"]
+    assert run("explain", "model.joblib", "data.parquet", *COMMON, *pairs) == 0
     saved = Explanation.load("values.npz")
     np.testing.assert_array_equal(saved.set_values, Explainer(model)(X, "sii", 2).set_values)
     output = capsys.readouterr().out
@@ -124,9 +124,8 @@ def test_the_report_says_the_command(files, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["exactshap", *arguments])
     assert run(*arguments) == 0
     html = (files / "my report.html").read_text()
-    assert (
-        "exactshap explain model.joblib data.csv --target y --drop id --allow-pickle --report &#39;my report.html&#39;" in html
-    )
+    command = "exactshap explain model.joblib data.csv --target y --drop id --allow-pickle --report &#39;my report.html&#39;"
+    assert command in html
 
 
 def test_the_report_compares_with_the_target_where_the_output_has_its_unit(files, fitted, capsys):
@@ -164,43 +163,46 @@ def test_versions(capsys):
 def test_help_names_every_command_and_each_has_its_own(capsys):
     assert run("--help") == 0
     output = capsys.readouterr().out
-    for name in ("demo", "explain", "report", "check", "show-versions"):
-        assert name in COMMANDS
-        assert name in output
+    assert all(name in output for name in COMMANDS)
+    assert {"demo", "explain", "report", "check", "show-versions"} <= set(COMMANDS)
+    for name in COMMANDS:
         assert run(name, "--help") == 0
-    for name in set(COMMANDS) - {"show-versions"}:
-        assert run(name, "--help") == 0
-        assert f"exactshap {name}" in capsys.readouterr().out.partition("Examples")[2], name
+        assert name == "show-versions" or f"exactshap {name}" in capsys.readouterr().out.partition("Examples")[2], name
     assert run() == 2 or "Usage" in capsys.readouterr().out
     assert run("report", "-h") == 0
     assert "Write one HTML file" in capsys.readouterr().out
 
 
+LIGHT = """
+import sys
+from exactshap.cli import main
+try:
+    main()
+finally:
+    heavy = {"numpy", "sklearn", "pandas", "matplotlib", "shap", "scipy"} & set(sys.modules)
+    assert not heavy, heavy
+"""
+
+
 def test_the_module_is_the_command_and_its_help_is_light():
-    heavy = "heavy = {'numpy', 'sklearn', 'pandas', 'matplotlib', 'shap', 'scipy'} & set(sys.modules)\nassert not heavy, heavy"
-    run_main = "try:\n from exactshap.cli import main; main()\nexcept SystemExit: pass\n"
-    for arguments in (["--help"], ["explain", "--help"], ["r2", "--help"], ["show-versions"]):
-        code = f"import sys; sys.argv = {['exactshap', *arguments]}\n{run_main}{heavy}"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    light = [
+        ["-c", LIGHT, *arguments] for arguments in (["--help"], ["explain", "--help"], ["r2", "--help"], ["show-versions"])
+    ]
+    for command in (*light, ["-m", "exactshap", "--version"]):
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
-    done = subprocess.run(
-        [sys.executable, "-m", "exactshap", "--version"], capture_output=True, text=True, timeout=60, check=True
-    )
     assert done.stdout == f"exactshap {__version__}\n"
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
+PICKLE = "model.joblib is a pickle, which runs whatever code is in it while it is read. The option --allow-pick"
+NOT_FITTED_WITH = "columns that the model was not fitted with. Got 'y', 'id'. Name the target with --t"
+SEMICOLONS = "not separated by commas. Its one column is named 'age;[bold]bmi;s1;s2;y;id'."
 BAD = [
-    (
-        "model.joblib data.csv",
-        "model.joblib is a pickle, which runs whatever code is in it while it is read. The option --allow-pick",
-    ),
-    (
-        "model.joblib data.csv --allow-pickle",
-        "columns that the model was not fitted with. Got 'y', 'id'. Name the target with --t",
-    ),
+    ("model.joblib data.csv", PICKLE),
+    ("model.joblib data.csv --allow-pickle", NOT_FITTED_WITH),
     ("model.joblib data.csv COMMON --drop zz", "`data.csv` has no column 'zz'"),
     ("model.joblib nothing.csv COMMON", "No such file: nothing.csv"),
     ("nothing.skops data.csv", "No such file: nothing.skops"),
@@ -220,10 +222,7 @@ BAD = [
     ("model.joblib data.csv COMMON --value-function interventional", "--value-function 'interventional' needs reference rows."),
     ("model.joblib data.csv COMMON --value-function interventional", "--background is missing. Pass --background FILE."),
     ("model.joblib reversed.csv COMMON", "or --align."),
-    (
-        "model.joblib semicolons.csv --allow-pickle",
-        "not separated by commas. Its one column is named 'age;[bold]bmi;s1;s2;y;id'.",
-    ),
+    ("model.joblib semicolons.csv --allow-pickle", SEMICOLONS),
     ("model.joblib semicolons.csv --allow-pickle", "Write it with commas: pandas.read_csv('semicolons.csv', sep=';')"),
     ("model.joblib decimals.csv --allow-pickle", "with decimal=',' where numbers have decimal commas"),
     ("raw.joblib data.csv COMMON", "not fitted yet"),
@@ -264,10 +263,9 @@ def test_an_unexpected_error_asks_for_a_report(files, capsys, monkeypatch):
 
 
 def test_wrong_usage_is_explained(capsys):
-    assert run("explain") == 2
-    assert "Missing argument" in capsys.readouterr().err
-    assert run("expalin") == 2
-    assert "expalin" in capsys.readouterr().err
+    for command, words in (("explain", "Missing argument"), ("expalin", "expalin")):
+        assert run(command) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_missing_typer_is_named_with_its_fix(capsys, monkeypatch):
@@ -361,17 +359,25 @@ def test_long_work_is_shown_on_terminals_only_and_after_its_patience(
         assert "explained" not in stream.getvalue()  # one line at a time
 
 
+SLOW = """
+import time, pathlib
+from exactshap.cli import main
+write = pathlib.Path.write_text
+def slow(path, text, **settings):
+    write(path, text[:100], **settings)
+    print("writing", flush=True)
+    time.sleep(60)
+pathlib.Path.write_text = slow
+main(["demo", "--background-rows", "1"])
+"""
+
+
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_control_c_leaves_no_file(tmp_path):
     """Interrupt a demo whose report is being written: the old file stays whole and no draft is left."""
     (tmp_path / "report.html").write_text("old")
-    code = (
-        "import sys, time, pathlib\nfrom exactshap.cli import main\nwrite = pathlib.Path.write_text\n"
-        "def slow(path, text, **settings):\n write(path, text[:100], **settings)\n print('writing', flush=True)\n time.sleep(60)\n"
-        "pathlib.Path.write_text = slow\nmain(['demo', '--background-rows', '1'])\n"
-    )
     process = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SLOW], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     for line in process.stdout:
         if line.startswith("writing"):
@@ -404,10 +410,8 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(files, argumen
 
 def test_rows_are_chosen_by_a_filter(files, fitted):
     _, X, y = fitted
-    assert (
-        run("explain", "model.joblib", "data.csv", *COMMON, "--rows", "age > 0 and y < 1", "--keep", "id", "-o", "some.csv")
-        == 0
-    )
+    chosen = ["--rows", "age > 0 and y < 1", "--keep", "id", "-o", "some.csv"]
+    assert run("explain", "model.joblib", "data.csv", *COMMON, *chosen) == 0
     table = pandas.read_csv("some.csv")
     wanted = np.flatnonzero((X["age"] > 0) & (y < 1))
     assert list(table["row"]) == list(table["id"]) == list(wanted)
@@ -434,3 +438,87 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
     for wrong, text in ((["may.npz"], "Got neither"), (["may.npz", "june.npz", "--by", "age"], "Got both")):
         assert run("compare", *wrong) == 2
         assert text in capsys.readouterr().err
+
+
+# --- decompositions ---------------------------------------------------------------------------------------------------
+
+
+def sample(n, shift, seed):
+    rng = np.random.default_rng(seed)
+    columns = {"age": rng.normal(size=n) + shift, "<b>": rng.normal(size=n), "city": rng.choice(["u", "v"], n)}
+    return pandas.DataFrame(columns | {"y": columns["age"] ** 2})
+
+
+@pytest.fixture
+def samples(tmp_path):
+    first, second = tmp_path / "may.csv", tmp_path / "june.csv"
+    sample(60, 0.0, 0).to_csv(first, index=False)
+    sample(50, 1.0, 1).to_csv(second, index=False)
+    return first, second
+
+
+def test_mmd_prints_and_writes_what_the_function_gives(samples, tmp_path, capsys):
+    out, picture, report = tmp_path / "t.csv", tmp_path / "p.png", tmp_path / "r.html"
+    arguments = ("--drop", "y", "--permutations", 19, "--out", out, "--picture", picture, "--report", report)
+    assert run("mmd", *samples, *arguments) == 0
+    first, second = (pandas.read_csv(path).drop(columns="y") for path in samples)
+    shares = decompose_mmd(first, second, bandwidth="column-median", n_permutations=19)
+    pandas.testing.assert_frame_equal(pandas.read_csv(out), shares.to_frame(), rtol=roundings(5_000))
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    text = capsys.readouterr().out
+    assert f"MMD2 = {shares.total:.6g}" in text
+    assert "p = 0.05 (19 permutations)" in text
+    page = report.read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert not re.search(r'(src|href)="http', page)
+    assert f"{shares.values[0]:.4g}" in page
+
+
+def test_the_report_draws_its_own_pictures(samples, tmp_path, monkeypatch):
+    """Without matplotlib: bars of the shares, and densities or frequencies of the strongest columns in both samples."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    report = tmp_path / "r.html"
+    assert run("mmd", *samples, "--drop", "y", "--report", report) == 0
+    page = report.read_text(encoding="utf-8")
+    assert page.count("<svg") == 1 + 3
+    assert page.count('class="whisker"') == 3
+    assert page.count('class="bar"') == 3
+    assert page.count('class="area first"') == page.count('class="area second"') == 2  # two columns of numbers
+    assert page.count('class="first"') == page.count('class="second"') == 2 + 0  # two cities
+    assert "may.csv" in page
+    assert run("hsic", samples[0], "--target", "y", "--report", report) == 0
+    assert report.read_text(encoding="utf-8").count("<svg") == 1
+
+
+def test_hsic_prints_and_writes_what_the_function_gives(samples, tmp_path, capsys):
+    out, report = tmp_path / "t.csv", tmp_path / "r.html"
+    assert run("hsic", samples[0], "--target", "y", "--permutations", 0, "--out", out, "--report", report) == 0
+    data = pandas.read_csv(samples[0])
+    shares = decompose_hsic(data.drop(columns="y"), data["y"], bandwidth_x="column-median", estimator="unbiased")
+    pandas.testing.assert_frame_equal(pandas.read_csv(out), shares.to_frame(), rtol=roundings(5_000))
+    assert "What y depends on in may.csv" in report.read_text(encoding="utf-8")
+    assert "HSIC = " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--bandwidth", "0"), "'bandwidth' parameter must be a finite float > 0"),
+        (("--bandwidth", "big"), "Unknown `bandwidth` 'big'"),
+        (("--kernel", "sigmoid"), "Unknown kernel 'sigmoid'"),
+        (("--drop", "nope"), "has no column 'nope'"),
+        (("--permutations", "0", "--picture", "p.txt"), "Pictures are written to .png, .svg or .pdf"),
+    ],
+)
+def test_bad_options_are_one_line(samples, arguments, text, capsys):
+    assert run("mmd", *samples, *arguments) == 2
+    error = capsys.readouterr().err
+    assert text in error
+    assert "Traceback" not in error
+
+
+def test_hsic_needs_a_target_that_is_there(samples, capsys):
+    assert run("hsic", samples[0], "--target", "income") == 2
+    assert "has no column 'income'" in capsys.readouterr().err

@@ -7,32 +7,26 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.linear_model import LinearRegression
-from sklearn.svm import SVC, SVR
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.svm import SVR
 
 import exactshap
-import golden_models
 from exactshap import Explainer, explain, semivalues
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError
+from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
 from exactshap.explainer._certify import tolerance_of
 from exactshap.explainer._plan import cut_rows
 from exactshap.frames import as_table
-from tolerances import HALF_THE_DIGITS, conditioned, roundings
+from exactshap.games import OracleGame, ProductGame, all_masks
+from exactshap.readers import AdditiveModel
+from exactshap.solvers import choose, solve
+from tolerances import HALF_THE_DIGITS, assert_close, conditioned, roundings
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
 y = X["a"] * X["b"] + np.sin(3 * X["c"]) + X["d"]
 MODEL = SVR(C=5).fit(X, y)
-
-
-def test_shapes_of_one_output_and_of_many():
-    one = explain(MODEL, X[:7])
-    assert one.values.shape == (7, 6)
-    assert one.baseline.shape == one.prediction.shape == one.residual.shape == (7,)
-    many = explain(SVC().fit(X, np.digitize(y, [-1, 1])), X[:7])
-    assert many.values.shape == (7, 6, 3)
-    assert many.baseline.shape == many.prediction.shape == (7, 3)
-    assert len(many.output_names) == 3
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -59,27 +53,6 @@ def test_a_reader_whose_arrays_do_not_fit_is_told_which():
     explainer.reader.predict = lambda rows: np.zeros((rows.n_rows, 2))
     with pytest.raises(InputError, match="does not predict one number for each row"):
         explainer(X[:3])
-
-
-@pytest.mark.parametrize(
-    ("name", "n_background"),
-    [
-        ("SVR", 30),
-        ("GP", 0),
-        ("random forest", 0),
-        ("random forest", 20),
-        ("LinearRegression", 30),
-        ("scaler, SVR", 20),
-        ("formula", 10),
-    ],
-)
-def test_threads_share_the_rows_of_one_block_and_change_no_bit(name, n_background):
-    data = golden_models.Data()
-    model, background = golden_models.MODELS[name].fitted(data), data.X[60 : 60 + n_background] if n_background else None
-    rows = data.X[:43]
-    reference, threaded = Explainer(model, background)(rows), Explainer(model, background, n_jobs=2)(rows)
-    for field in ("values", "baseline", "prediction", "residual", "tolerance"):
-        np.testing.assert_array_equal(getattr(threaded, field), getattr(reference, field))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -137,24 +110,6 @@ def test_no_thread_goes_on_after_an_error():
     assert len(calls) == n_calls
 
 
-@pytest.mark.parametrize("bad", [2, 9, 14])
-def test_a_row_of_a_later_block_is_named_by_its_place_in_the_table(bad):
-    rows, background = X.to_numpy()[:15].copy(), X.to_numpy()[50:55]
-    explainer = Explainer(lambda A: np.where((A == 77.0).any(axis=1), np.nan, A.sum(axis=1)), background, n_jobs=2)
-    explainer(rows)
-    rows[bad, 0] = 77.0
-    with pytest.raises(InputError, match=f"for row {bad}"):
-        explainer(rows)
-
-
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_what_solving_raises_comes_before_what_the_model_does(n_jobs):
-    rows = X.to_numpy()[:40].copy()
-    rows[7, 2] = np.nan
-    with pytest.raises(InputError, match="first at row 7, column 2"):
-        Explainer(SVR().fit(X.to_numpy(), y), n_jobs=n_jobs)(rows)
-
-
 @pytest.mark.parametrize(
     ("n_rows", "n_jobs", "limit"), [(10, 2, 2.0**30), (5000, 2, 2.0**30), (5000, 3, 2.0**21), (1, 2, 2.0**30)]
 )
@@ -168,16 +123,6 @@ def test_cuts_cover_all_rows_and_blocks_do_not_depend_on_threads(n_rows, n_jobs,
     )
     assert cut.workers * reader.memory(cut.piece_rows, 1) <= limit
     assert cut.workers == (1 if n_rows == 1 else n_jobs)
-
-
-def test_higher_orders_are_named_sets():
-    explanation = explain(MODEL, X[:2], index="stii", order=3)
-    assert explanation.sets[0] == (0,)
-    assert explanation.sets[-1] == (3, 4, 5)
-    assert explanation.set_values.shape == (2, len(explanation.sets))
-    np.testing.assert_allclose(
-        explanation.set_values.sum(axis=1), explanation.prediction - explanation.baseline, atol=roundings(50_000)
-    )
 
 
 def test_a_users_semivalue_is_certified_by_the_prediction():
@@ -311,3 +256,163 @@ def test_bounds_of_rows_are_added_to_their_tolerance():
         for bound in (0.0, bounds)
     )
     np.testing.assert_array_equal(loose, exact + bounds)
+
+
+# --- windows, pictures and several inputs: players along named axes ---------------------------------------------------
+
+
+random = np.random.default_rng(0)
+WINDOWS = random.normal(size=(20, 4, 3))
+SHAPE = {"time": 4, "variable": ["load", "wind", "price"]}
+PLACE = np.arange(12).reshape(4, 3)
+
+
+def network(windows):
+    assert windows.shape[1:] == (4, 3)
+    return windows[:, -1, 0] * windows[:, :, 1].mean(axis=1) + np.tanh(windows[:, 0, 2])
+
+
+def by_hand(groups):
+    flat = WINDOWS.reshape(20, 12)
+    return explain(lambda rows: network(rows.reshape(-1, 4, 3)), flat[:2], flat[5:], groups=groups)
+
+
+PATCHES = {
+    f"time {2 * k} to time {2 * k + 1}, {name}": PLACE[2 * k : 2 * k + 2, columns].ravel()
+    for k in range(2)
+    for name, columns in (("load to wind", slice(0, 2)), ("price", slice(2, 3)))
+}
+PLAYERS = {
+    "variables": ("variable", {"load": PLACE[:, 0], "wind": PLACE[:, 1], "price": PLACE[:, 2]}),
+    "times": (["time"], {f"time {k}": PLACE[k] for k in range(4)}),
+    "windows": ({"time": 3}, {"time 0 to time 2": PLACE[:3].ravel(), "time 3": PLACE[3]}),
+    "patches": ({"time": 2, "variable": 2}, PATCHES),
+    "one player": ([], {"all": PLACE.ravel()}),
+    "cells": (None, {f"time {t}, {name}": PLACE[t, [k]] for t in range(4) for k, name in enumerate(SHAPE["variable"])}),
+}
+
+
+@pytest.mark.parametrize("kind", PLAYERS)
+def test_players_along_axes(kind):
+    groups, columns = PLAYERS[kind]
+    explanation = explain(network, WINDOWS[:2], WINDOWS[5:], shape=SHAPE, groups=groups)
+    expected = by_hand({name: list(map(int, members)) for name, members in columns.items()})
+    assert explanation.feature_names == tuple(columns)
+    np.testing.assert_array_equal(explanation.values, expected.values)
+    assert explanation.exact
+    assert explanation.certificate().passed
+
+
+def test_groups_of_cells_and_flat_rows():
+    groups = {"last load": ["time 3, load"], "wind": [f"time {k}, wind" for k in range(4)]}
+    explainer = Explainer(network, WINDOWS[5:], shape=SHAPE, groups=groups, budget=300)
+    explanation = explainer(WINDOWS[:2])
+    np.testing.assert_array_equal(explainer(WINDOWS[:2].reshape(2, 12)).values, explanation.values)
+    assert {"last load", "wind", "time 0, price"} <= {*explanation.feature_names}
+    assert explainer.verify(WINDOWS[:2]).passed
+    assert explanation.model_name == "network"
+
+
+def test_several_inputs_in_lists_and_mappings():
+    tables = random.normal(size=(20, 2)).astype(np.float32)
+
+    def function(inputs):
+        return network(inputs[0]) + inputs[1][:, 0] * inputs[1][:, 1]
+
+    settings = {
+        "shape": {"window": SHAPE, "customer": {"column": ["age", "tariff"]}},
+        "groups": {"window": "variable", "customer": []},
+    }
+    explanation = explain(function, [WINDOWS[:2], tables[:2]], [WINDOWS[5:], tables[5:]], **settings)
+    assert explanation.feature_names == ("window: load", "window: wind", "window: price", "customer")
+    assert explanation.certificate().passed
+    rows = {"customer": tables[:2], "window": WINDOWS[:2]}
+    np.testing.assert_array_equal(explain(function, rows, [WINDOWS[5:], tables[5:]], **settings).values, explanation.values)
+    both = explain(function, rows, [WINDOWS[5:], tables[5:]], shape=settings["shape"], groups={"window": []}, budget=50)
+    assert both.feature_names == ("window", "customer: age", "customer: tariff")
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "error", "text"),
+    [
+        (WINDOWS[0], {}, InputError, r"`X` must have shape \(n_rows, 4, 3\).*Pass X\[None\] for one row"),
+        (WINDOWS[:2, :3], {}, InputError, r"Got \(2, 3, 3\)"),
+        (WINDOWS[:2], {"groups": {"time": 0}}, InputError, "length of at least 1. Got 0"),
+        (WINDOWS[:2], {"groups": "tim"}, UnknownNameError, "no axis 'tim'.*'time'"),
+        (WINDOWS[:2], {"shape": (4, 3)}, InputTypeError, "must map names of axes"),
+        (WINDOWS[:2], {"shape": {"time": 4, "variable": ["a", "a", "b"]}}, InputError, "must differ"),
+        (WINDOWS[:2], {"shape": {"time": 0, "variable": 3}}, InputTypeError, "length or labels. Got 0"),
+        (WINDOWS[:2], {"shape": {"window": SHAPE, "time": 4}}, InputTypeError, "mixes axes and inputs"),
+    ],
+)
+def test_wrong_shapes(rows, settings, error, text):
+    with pytest.raises(error, match=text):
+        explain(network, rows, WINDOWS[5:], **{"shape": SHAPE, **settings})
+    with pytest.raises(InputTypeError, match=r"Got a Ridge. Pass its function: model.predict"):
+        explain(Ridge(), WINDOWS[:2], WINDOWS[5:], shape=SHAPE)
+
+
+# --- more than 1023 players: 2^d is no float --------------------------------------------------------------------------
+
+
+D = 1500
+WIDE = np.random.default_rng(0).normal(size=(20, D))
+SUM = OracleGame(lambda masks: masks.sum(axis=1), D)
+
+
+@pytest.mark.parametrize("value_function", ["functional", "baseline", "interventional"])
+def test_kernel_machines_of_many_columns(value_function):
+    rows = WIDE[:, :1100]
+    model = KernelRidge(kernel="rbf", gamma=1e-3).fit(rows, rows[:, 0])
+    background = {"baseline": rows[:1], "interventional": rows[:3]}.get(value_function)
+    explainer = exactshap.Explainer(model, background, value_function=value_function)
+    explanation = explainer(rows[4:6])
+    assert np.all(np.abs(explanation.residual) <= explanation.tolerance)
+    assert explainer.verify(rows[4:5], n_masks=2).passed
+    assert "quadrature" in explainer.plan(rows[4:6]).method
+
+
+def test_values_of_a_product_of_many_columns_are_those_of_its_few_players_that_matter():
+    four = np.random.default_rng(1).normal(size=(2, 2, 4))
+    inside, outside = np.ones((2, 2, D))
+    inside[:, :4], outside[:, :4] = four
+    found = solve(ProductGame([1.0, 2.0], inside, outside)).values
+    few = solve(ProductGame([1.0, 2.0], *four), method="enumeration").values
+    assert_close(found[:4], few, 3.0 * np.abs(four).max() ** 4, n_terms=2, n_players=D)
+    assert np.all(found[4:] == 0.0)
+
+
+@pytest.mark.parametrize(("d", "order"), [(300, 2), (50, 3), (12, 5)])
+def test_interactions_of_many_columns_add_up(d, order):
+    model = KernelRidge(kernel="rbf", gamma=1e-3).fit(WIDE[:, :d], WIDE[:, 0])
+    explanation = exactshap.explain(model, WIDE[:1, :d], WIDE[:2, :d], index="k-sii", order=order)
+    assert np.all(np.abs(explanation.residual) <= explanation.tolerance)
+
+
+def test_forests_of_many_columns():
+    model = RandomForestRegressor(3, random_state=0).fit(WIDE, WIDE[:, 0])
+    explanation = exactshap.explain(model, WIDE[:2], WIDE[:3])
+    assert np.all(np.abs(explanation.residual) <= explanation.tolerance)
+
+
+@pytest.mark.parametrize(
+    ("ask", "text"),
+    [
+        (
+            lambda: all_masks(D),
+            r"Enumerating all coalitions of 1500 players is out of reach\. 2\^1500 coalitions are 10\^443 TiB",
+        ),
+        (lambda: solve(SUM, method="enumeration"), "Enumerating all coalitions of 1500 players is out of reach"),
+        (
+            lambda: exactshap.explain(AdditiveModel([(range(D), lambda a: a.sum(1))]), WIDE[:2], WIDE[:3]),
+            r"2\^1500 = 3\.51e\+451 coal",
+        ),
+    ],
+)
+def test_what_is_out_of_reach_is_refused_with_its_number(ask, text):
+    with pytest.raises(BudgetError, match=text):
+        ask()
+
+
+def test_plans_count_beyond_floats():
+    assert choose(SUM, method="enumeration").cost.bytes > 2.0**1000

@@ -1,3 +1,4 @@
+import functools
 import importlib
 import io
 import json
@@ -5,19 +6,24 @@ import pickle
 import pkgutil
 from dataclasses import fields, replace
 
+import matplotlib
 import numpy as np
 import pandas
+import pandas as pd
 import polars
 import pyarrow as arrow
 import pytest
 import shap
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.model_selection import KFold
+from sklearn.svm import SVR
 
 import exactshap.readers as readers
-from exactshap import explain
+from exactshap import Explanation, explain, solve
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
+from exactshap.games import OracleGame, ProductGame
 from exactshap.results.data import value_function_sentence
-from exactshap.results.explanation import Explanation, fingerprint
+from exactshap.results.explanation import fingerprint
 from explanation_factory import bilinear, linear, rewritten
 from tolerances import FLOAT32_PEER, roundings
 
@@ -33,60 +39,56 @@ def frame(kind, **extra):
 # --- construction -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        ({"values": np.zeros(3)}, r"`values` must have shape \(n_rows, n_players\[, n_outputs\]\). Got \(3,\)"),
-        ({"baseline": np.ones((6, 2))}, r"`baseline` has shape \(6, 2\), `values` has shape \(6, 3\)"),
-        ({"baseline": 1.0}, r"`baseline` has shape \(\), `values` has shape \(6, 3\)"),
-        ({"prediction": np.ones(5)}, r"`prediction` has shape \(5,\), `values` has.*`prediction` must have shape \(6,\)"),
-        ({"residual": np.ones((6, 1))}, r"`residual` has shape \(6, 1\)"),
-        ({"std_error": np.ones((6, 2))}, r"`std_error` has shape \(6, 2\), `values` has shape \(6, 3\)"),
-        ({"covariances": np.ones((6, 3))}, r"`covariances` must have shape \(6, 3, 3\)"),
-        ({"tolerance": np.ones(2)}, r"`tolerance` must have shape \(6,\), one per row of `values`. Got \(2,\)"),
-        ({"error_bound": np.ones(2)}, r"`error_bound` must have shape \(6,\)"),
-        ({"feature_names": ["a", "b"]}, r"There are 2 names, `values` has shape \(6, 3\)"),
-        ({"feature_names": ["a", "b", "a"]}, r"`feature_names` must be unique. 'a' occurs 2 times"),
-        ({"output_names": ["a"]}, r"`output_names` is for several outputs"),
-        ({"data": X[:4]}, r"`data` has shape \(4, 3\), `values` has 6 rows and 3 players"),
-        ({"data": X[:, :2]}, r"`data` has shape \(6, 2\)"),
-        ({"order": 2}, r"`sets` is needed with order > 1. Got order=2 and sets=None"),
-        ({"order": 0}, r"`order` must be an int >= 1. Got 0"),
-        ({"order": 2, "sets": ((0,), (1,), (2,), (0, 1))}, r"`set_values` is needed with order > 1"),
-        ({"sets": ((1,), (0,), (2,))}, r"`sets` must begin with all single players, in order"),
-        ({"groups": {"zz": ("x0",)}}, r"`groups` names a player that is not in `feature_names`. Got 'zz'"),
-    ],
-)
-def test_arrays_that_do_not_fit_are_refused(changes, text):
-    with pytest.raises(InputError, match=text):
-        linear(X, **changes)
+OF_ARRAYS = [
+    ({"values": np.zeros(3)}, r"`values` must have shape \(n_rows, n_players\[, n_outputs\]\). Got \(3,\)"),
+    ({"baseline": np.ones((6, 2))}, r"`baseline` has shape \(6, 2\), `values` has shape \(6, 3\)"),
+    ({"baseline": 1.0}, r"`baseline` has shape \(\), `values` has shape \(6, 3\)"),
+    ({"prediction": np.ones(5)}, r"`prediction` has shape \(5,\), `values` has.*`prediction` must have shape \(6,\)"),
+    ({"residual": np.ones((6, 1))}, r"`residual` has shape \(6, 1\)"),
+    ({"std_error": np.ones((6, 2))}, r"`std_error` has shape \(6, 2\), `values` has shape \(6, 3\)"),
+    ({"covariances": np.ones((6, 3))}, r"`covariances` must have shape \(6, 3, 3\)"),
+    ({"tolerance": np.ones(2)}, r"`tolerance` must have shape \(6,\), one per row of `values`. Got \(2,\)"),
+    ({"error_bound": np.ones(2)}, r"`error_bound` must have shape \(6,\)"),
+    ({"feature_names": ["a", "b"]}, r"There are 2 names, `values` has shape \(6, 3\)"),
+    ({"feature_names": ["a", "b", "a"]}, r"`feature_names` must be unique. 'a' occurs 2 times"),
+    ({"output_names": ["a"]}, r"`output_names` is for several outputs"),
+    ({"n_outputs": 2, "output_names": None}, "`values` has several outputs and `output_names` is None"),
+    ({"data": X[:4]}, r"`data` has shape \(4, 3\), `values` has 6 rows and 3 players"),
+    ({"data": X[:, :2]}, r"`data` has shape \(6, 2\)"),
+    ({"order": 2}, r"`sets` is needed with order > 1. Got order=2 and sets=None"),
+    ({"order": 0}, r"`order` must be an int >= 1. Got 0"),
+    ({"order": 2, "sets": ((0,), (1,), (2,), (0, 1))}, r"`set_values` is needed with order > 1"),
+    ({"sets": ((1,), (0,), (2,))}, r"`sets` must begin with all single players, in order"),
+    ({"groups": {"zz": ("x0",)}}, r"`groups` names a player that is not in `feature_names`. Got 'zz'"),
+]
+OF_TYPES = [
+    ({"values": [["a", "b", "c"]] * 6}, "`values` must be an array of numbers"),
+    ({"feature_names": [1, 2, 3]}, "`feature_names` must be strings. Got int 1"),
+    ({"index": 3}, "`index` must be a str. Got 3"),
+    ({"groups": ["x0"]}, "`groups` must map player names to columns. Got list"),
+    ({"mask_difference": "x"}, "mask_difference"),
+    ({"mask_tolerance": -1.0}, "mask_tolerance"),
+    ({"n_masks": 0.5}, "n_masks"),
+    ({"mask_rows": (1.5,)}, "mask_rows"),
+]
+OF_PAIRS = [
+    ({"values": np.zeros((4, 5))}, "`values` must be the order-1 part of `set_values`"),
+    ({"order": 1}, r"`sets` has sets above the order. Got order=1, a set of 2"),
+    ({"d": 2, "sets": ((0,), (1,), (0, 2))}, "a player that is not there"),
+]
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"),
+    ("build", "changes", "error", "text"),
     [
-        ({"values": [["a", "b", "c"]] * 6}, "`values` must be an array of numbers"),
-        ({"feature_names": [1, 2, 3]}, "`feature_names` must be strings. Got int 1"),
-        ({"index": 3}, "`index` must be a str. Got 3"),
-        ({"groups": ["x0"]}, "`groups` must map player names to columns. Got list"),
-        ({"mask_difference": "x"}, "mask_difference"),
-        ({"mask_tolerance": -1.0}, "mask_tolerance"),
-        ({"n_masks": 0.5}, "n_masks"),
-        ({"mask_rows": (1.5,)}, "mask_rows"),
+        *((functools.partial(linear, X), *case[:1], InputError, *case[1:]) for case in OF_ARRAYS),
+        *((functools.partial(linear, X), *case[:1], InputTypeError, *case[1:]) for case in OF_TYPES),
+        *((bilinear, *case[:1], InputError, *case[1:]) for case in OF_PAIRS),
     ],
 )
-def test_types_are_checked(changes, text):
-    with pytest.raises(InputTypeError, match=text):
-        linear(X, **changes)
-
-
-def test_several_outputs_need_names_and_order_two_needs_consistent_values():
-    with pytest.raises(InputError, match="`values` has several outputs and `output_names` is None"):
-        linear(X, n_outputs=2, output_names=None)
-    with pytest.raises(InputError, match="`values` must be the order-1 part of `set_values`"):
-        bilinear(values=np.zeros((4, 5)))
-    with pytest.raises(InputError, match=r"`sets` has sets above the order. Got order=1, a set of 2"):
-        bilinear(order=1)
+def test_what_does_not_fit_is_refused(build, changes, error, text):
+    with pytest.raises(error, match=text):
+        build(**changes)
 
 
 def test_arrays_are_read_only_and_keyword_only_and_frozen():
@@ -163,12 +165,13 @@ def test_one_output_by_name_or_number():
     assert not chosen.exact
     np.testing.assert_array_equal(explanation.output(-1).values, explanation.values[:, :, 2])
     np.testing.assert_array_equal(bilinear().output(0).set_values, bilinear().set_values)
-    with pytest.raises(UnknownNameError, match=r"Unknown output 'class 9'. Did you mean"):
-        explanation.output("class 9")
-    with pytest.raises(InputError, match="There is no output 3"):
-        explanation.output(3)
-    with pytest.raises(InputError, match="This explanation has a single output"):
-        linear(X).output(1)
+    for source, output, error, text in (
+        (explanation, "class 9", UnknownNameError, r"Unknown output 'class 9'. Did you mean"),
+        (explanation, 3, InputError, "There is no output 3"),
+        (linear(X), 1, InputError, "This explanation has a single output"),
+    ):
+        with pytest.raises(error, match=text):
+            source.output(output)
 
 
 # --- what follows from the arrays -------------------------------------------------------------------------------------
@@ -295,8 +298,7 @@ def test_frames_of_outputs_and_sets_have_one_column_each():
     result = outputs.to_frame("pandas")
     assert list(result.columns)[:3] == ["x0[class 0]", "x0[class 1]", "x1[class 0]"]
     np.testing.assert_array_equal(result["x1[class 1]"], outputs.values[:, 1, 1])
-    pairs = bilinear(d=3).to_frame("polars")
-    assert pairs.columns == ["x0", "x1", "x2", "x0 & x1", "x0 & x2", "x1 & x2"]
+    assert bilinear(d=3).to_frame("polars").columns == ["x0", "x1", "x2", "x0 & x1", "x0 & x2", "x1 & x2"]
     with pytest.raises(UnknownNameError, match=r"Unknown kind of frame 'pandsa'. Did you mean 'pandas'"):
         outputs.to_frame("pandsa")
 
@@ -336,11 +338,13 @@ def test_to_shap_shows_the_mean_of_a_numeric_group_and_the_text_of_another(group
     assert words.display_data[0, 0] == f"{X[0, 0]}, NY"
 
 
-def test_groups_that_do_not_fit_the_data_are_refused():
-    with pytest.raises(InputError, match="`data` does not have the columns of the players"):
-        linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": (0,)}).to_shap()
-    with pytest.raises(InputError, match="A group names column 'zz', which `data` does not have"):
-        linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": ("zz",)}).to_shap()
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [(0, "`data` does not have the columns of the players"), ("zz", "A group names column 'zz', which `data`")],
+)
+def test_groups_that_do_not_fit_the_data_are_refused(column, text):
+    with pytest.raises(InputError, match=text):
+        linear(X[:, :2], data=X, names=["g", "x1"], groups={"g": (column,)}).to_shap()
 
 
 def test_to_shap_keeps_pairs_as_shap_has_them():
@@ -376,22 +380,14 @@ def test_to_shapiq_keeps_every_value(index, name):
 
 
 @pytest.mark.peer
-def test_plots_of_shapiq_end_at_the_prediction():
-    plots = pytest.importorskip("shapiq.plot")
-    explanation = linear(X)
-    values = explanation.to_shapiq(1)
-    assert sum(values.interactions.values()) == pytest.approx(explanation.prediction[1])
-    assert plots.upset_plot(values, show=False) is not None
-    assert plots.force_plot(values, show=False) is not None
-
-
-@pytest.mark.peer
-def test_to_shapiq_of_one_output_and_of_an_index_without_a_name():
-    pytest.importorskip("shapiq")
-    explanation = linear(X, n_outputs=2)
+def test_to_shapiq_of_one_output_its_plots_and_an_index_without_a_name():
+    plots, explanation = pytest.importorskip("shapiq.plot"), linear(X, n_outputs=2)
     other = explanation.to_shapiq(1, "class 1")
     assert other.index == "SV"
     assert [other[(j,)] for j in range(3)] == list(explanation.values[1, :, 1])
+    assert sum(other.interactions.values()) == pytest.approx(explanation.prediction[1, 1])
+    assert plots.upset_plot(other, show=False) is not None
+    assert plots.force_plot(other, show=False) is not None
     with pytest.raises(UnknownNameError, match=r"shapiq has no name for index 'beta\(16, 1\)' of order 1"):
         linear(X, index="beta(16, 1)").to_shapiq(0)
 
@@ -442,21 +438,21 @@ def test_saving_and_loading_gives_everything_back(explanation, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["e.npz"]
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_saved_frames_come_back_in_their_kind(kind, tmp_path):
-    data = frame(kind, city=["NY", "LA", None] * 2)
-    explanation = linear(np.column_stack([X, np.ones(6)]), data=data, names=["x0", "x1", "x2", "city"])
-    explanation.save(tmp_path / "e.npz")
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "index and categories"])
+def test_saved_frames_come_back_as_they_were(kind, tmp_path):
+    if kind == "index and categories":
+        data = pandas.DataFrame(
+            {"a": pandas.Categorical(["x", "y"] * 3, ordered=True), "b": [1, None, 3] * 2}, index=list("uvwxyz")
+        )
+        data = data.astype({"b": "Int64"}).assign(c=1.0, d=True)
+    else:
+        data = frame(kind, city=["NY", "LA", None] * 2)
+    linear(np.ones((6, 4)), data=data, names=["x0", "x1", "x2", "city"]).save(tmp_path / "e.npz")
     loaded = Explanation.load(tmp_path / "e.npz").data
     assert type(loaded) is type(data)
     assert loaded.equals(data)
-
-
-def test_a_pandas_frame_keeps_index_and_categories(tmp_path):
-    data = pandas.DataFrame({"a": pandas.Categorical(["x", "y", "x"], ordered=True), "b": [1, None, 3]}, index=["i", "j", "k"])
-    data["b"] = data["b"].astype("Int64")
-    linear(X[:3, :2], data=data).save(tmp_path / "e.npz")
-    pandas.testing.assert_frame_equal(Explanation.load(tmp_path / "e.npz").data, data)
+    if kind == "index and categories":
+        pandas.testing.assert_frame_equal(loaded, data)
 
 
 def without_a_place_in_files():
@@ -600,7 +596,6 @@ def test_fingerprints_do_not_depend_on_the_library():
 
 
 def test_every_value_function_of_every_reader_has_its_sentence():
-
     modules = [importlib.import_module(module.name) for module in pkgutil.walk_packages(readers.__path__, "exactshap.readers.")]
     names = {name for module in modules for name in getattr(module, "VALUE_FUNCTIONS", ())}
     assert {"functional", "interventional", "path_dependent"} <= names
@@ -609,10 +604,161 @@ def test_every_value_function_of_every_reader_has_its_sentence():
 
 def test_a_passed_certificate_shows_the_tolerance_of_its_largest_residual():
     """Rows of which nothing is asked (tolerance 0, residual 0) would give 'at most 1e-15 (tolerance 0): passed'."""
-    explanation = linear(X)
-    size = np.zeros(explanation.n_rows)
-    size[1] = 1e-15
+    size = np.where(np.arange(6) == 1, 1e-15, 0.0)
     shown = linear(X, residual=size, tolerance=np.where(size > 0, 1e-12, 0.0)).certificate()
     assert (shown.row, shown.max_residual, shown.tolerance, shown.passed) == (1, 1e-15, 1e-12, True)
     failed = linear(X, residual=size, tolerance=np.where(size > 0, 0.0, 1e-12)).certificate()
     assert (failed.row, failed.passed) == (1, False)
+
+
+# --- folds of a cross-validation as one explanation -------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(4)
+ARRAY = RNG.normal(size=(60, 4))
+TARGET = ARRAY[:, 0] * ARRAY[:, 1] + ARRAY[:, 2]
+TABLES = {
+    "array": lambda: ARRAY,
+    "pandas": lambda: pd.DataFrame(ARRAY, columns=list("abcd"), index=np.arange(60) + 100),
+    "numbered": lambda: pd.DataFrame(ARRAY),
+    "polars": lambda: polars.DataFrame(ARRAY, schema=list("abcd")),
+}
+
+
+def folds(table=ARRAY, targets=TARGET, **question):
+    def rows(chosen):
+        return table.iloc[chosen] if hasattr(table, "iloc") else table[chosen]
+
+    return [explain(SVR().fit(ARRAY[a], targets[a]), rows(b), rows(a[:10]), **question) for a, b in KFold(3).split(ARRAY)]
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("array", {}),
+        ("pandas", {"index": "k-sii", "order": 2}),
+        ("numbered", {"groups": {"pair": [0, 1]}}),
+        ("pandas", {}),
+        ("polars", {}),
+    ],
+)
+def test_rows_keep_what_they_had(name, question, tmp_path):
+    parts = folds(TABLES[name](), **question)
+    whole = Explanation.concat(parts, names=["one", "two", "three"])
+    for field in ("values", "baseline", "prediction", "residual", "tolerance", "set_values"):
+        if getattr(whole, field) is not None:
+            np.testing.assert_array_equal(getattr(whole, field), np.concatenate([getattr(part, field) for part in parts]))
+    assert whole.certificate().passed
+    assert whole.certificate().max_residual == max(part.certificate().max_residual for part in parts)
+    assert whole.data.shape == (60, 4)
+    if name == "pandas":
+        assert whole.to_shap().shape[:2] == (60, len(whole.feature_names))
+        assert len(whole.to_frame()) == 60
+        whole.plot.bar()
+        whole.report(tmp_path / "whole.html")
+        pd.testing.assert_frame_equal(whole.data, TABLES[name]())
+    assert "two: SVR, rows 20 to 39, baseline" in whole.model_name
+    whole.save(tmp_path / "whole.npz")
+    assert Explanation.load(tmp_path / "whole.npz").model_name == whole.model_name
+    np.testing.assert_array_equal(whole[25].values, parts[1][5].values)
+
+
+def test_the_certificate_of_the_whole_is_that_of_its_worst_part():
+    parts = folds()
+    wrong = Explanation(**{**vars(parts[1]), "residual": parts[1].residual + 1.0})
+    certificate = Explanation.concat([parts[0], wrong, parts[2]]).certificate()
+    assert not certificate.passed
+    assert 20 <= certificate.row < 40
+    off = Explanation(**{**vars(parts[2]), "mask_difference": 1.0, "mask_tolerance": 1e-9, "n_masks": 1})
+    whole = Explanation.concat([*parts[:2], off])
+    assert not whole.certificate().masks_passed
+    assert not whole.certificate().passed
+
+
+def test_sampled_parts_keep_their_errors():
+    wide = np.tile(ARRAY, (1, 4))
+    parts = [explain(lambda rows: np.tanh(rows.sum(axis=1)), wide[i : i + 2], wide[5:9], budget=100) for i in (0, 2)]
+    whole = Explanation.concat(parts)
+    assert not whole.exact
+    np.testing.assert_array_equal(whole.std_error, np.concatenate([part.std_error for part in parts]))
+    exact = explain(SVR().fit(wide, TARGET).predict, wide[:2], wide[5:9], feature_names=parts[0].feature_names)
+    exact = Explanation(**{**vars(exact), "unit": parts[0].unit})
+    with pytest.raises(InputError, match="Some of the parts are exact and others are not"):
+        Explanation.concat([exact, parts[0]])
+
+
+def test_other_questions_are_refused():
+    parts = folds()
+    with pytest.raises(InputError, match=r"answer one question.*index of part 0 is 'shapley', of part 1 'banzhaf'"):
+        Explanation.concat([parts[0], folds(index="banzhaf")[1]])
+    with pytest.raises(InputError, match="feature_names of part 0"):
+        Explanation.concat([parts[0], folds(feature_names=list("abcd"))[1]])
+    with pytest.raises(InputError, match="one name for each part"):
+        Explanation.concat(parts, names=["a"])
+    with pytest.raises(InputTypeError, match="must be explanations"):
+        Explanation.concat([])
+    with pytest.raises(InputTypeError, match="must be explanations"):
+        Explanation.concat([parts[0], parts[1].values])
+
+
+# --- solutions of games of one's own ----------------------------------------------------------------------------------
+
+
+GLOVES = OracleGame(lambda S: np.minimum(S[:, 0], S[:, 1] + S[:, 2] > 0).astype(float), 3)
+NAMES = ["Ann", "Bob", "Cid"]
+
+
+def test_a_game_becomes_one_row_with_names(tmp_path):
+    matplotlib.use("Agg")
+    explanation = Explanation.from_solution(solve(GLOVES), NAMES, unit="pairs", name="gloves")
+    assert explanation.to_frame("pandas").columns.tolist() == NAMES
+    np.testing.assert_allclose(explanation.values, [[2 / 3, 1 / 6, 1 / 6]])
+    assert explanation.certificate().passed
+    assert "exact Shapley values, 1 row x 3 features (pairs)" in repr(explanation)
+    explanation.save(tmp_path / "gloves")
+    loaded = Explanation.load(tmp_path / "gloves")
+    assert loaded.feature_names == tuple(NAMES)
+    for picture in ("waterfall", "bar", "beeswarm"):
+        getattr(loaded.plot, picture)()
+    assert "Ann" in explanation.report(tmp_path / "gloves.html").read_text()
+
+
+@pytest.mark.parametrize("outputs", [None, 3])
+@pytest.mark.parametrize("n_rows", [None, 3, 5])
+def test_shapes_of_games_and_batches(n_rows, outputs):
+    """Three players, three outputs and three games, so that no axis is known by its length."""
+    rng = np.random.default_rng(0)
+    factors = (4, 3) if n_rows is None else (n_rows, 4, 3)
+    constants = (4,) if outputs is None else (4, outputs)
+    game = ProductGame(rng.normal(size=constants), rng.normal(size=factors), np.ones((4, 3)))
+    solution = solve(game)
+    explanation = Explanation.from_solution(solution)
+    np.testing.assert_array_equal(explanation.values.ravel(), solution.values.ravel())
+    assert explanation.n_rows == (n_rows or 1)
+    assert explanation.n_outputs == (outputs or 1)
+    assert explanation.certificate().passed
+
+
+def test_sampled_pairs_keep_index_order_and_errors():
+    game = OracleGame(lambda S: S @ np.arange(20.0) + 3.0 * S[:, 0] * S[:, 1] * S[:, 2], 20)
+    solution = solve(game, "k-sii", order=2, budget=300, random_state=0)
+    explanation = Explanation.from_solution(solution)
+    assert (explanation.kind, explanation.index, explanation.order) == ("sampled", "k-sii", 2)
+    np.testing.assert_array_equal(explanation.set_std_error[0], solution.std_error)
+    assert explanation.interactions.shape == (1, 20, 20)
+    assert Explanation.from_solution(solve(GLOVES, "banzhaf")).index == "banzhaf"
+
+
+def test_what_a_solution_lacks_is_said():
+    with pytest.raises(AttributeError, match=r"Explanation.from_solution\(solution, player_names"):
+        solve(GLOVES).plot
+    with pytest.raises(InputError, match="`player_names` must hold 3 different names"):
+        Explanation.from_solution(solve(GLOVES), ["Ann", "Ann", "Bob"])
+    with pytest.raises(InputTypeError, match=r"must be a Solution. Got ndarray"):
+        Explanation.from_solution(solve(GLOVES).values)
+
+
+def test_values_that_do_not_add_up_fail_the_certificate():
+    solution = solve(GLOVES)
+    wrong = replace(solution, residual=solution.residual + 1e-3)
+    assert not Explanation.from_solution(wrong, NAMES).certificate().passed

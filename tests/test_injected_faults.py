@@ -2,76 +2,49 @@
 
 import functools
 
-import catboost
-import lightgbm
 import numpy as np
 import pytest
-import xgboost
-from interpret import glassbox
-from sklearn import ensemble, gaussian_process, kernel_ridge, linear_model, pipeline, preprocessing, svm
+from sklearn.svm import SVR
 
-from injected_faults import Case, campaign
+from exactshap import Explainer
+from exactshap.errors import ExactnessError
+from exactshap.games import ProductGame
+from exactshap.readers.kernel_machines import KernelReader
+from exactshap.semivalues import Beta
+from exactshap.solvers.product import _quadrature
+from exactshap.testing import check_game, check_reader
+from golden_models import unfitted
+from injected_faults import Case, campaign, spoil
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(200, 5))
+X = rng.normal(size=(200, 6))
 HOLES = np.where(rng.random(X.shape) < 0.15, np.nan, X)
 Y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + np.abs(X[:, 3]) + 0.3 * X[:, 4]
 CLASSES = np.digitize(Y, [0.0, 1.5])
+BOOSTERS = {  # of the golden record, and the module that reads each
+    **dict.fromkeys(("XGBoost", "XGBoost three classes"), "xgboost"),
+    **{"LightGBM": "packages", "CatBoost": "packages", "histogram boosting": "sklearn"},
+}
+TREES = BOOSTERS | dict.fromkeys(("random forest", "gradient boosting"), "sklearn")
+KERNELS = ("SVR", "KernelRidge", "GP", "scaler, SVR")
+ADDITIVE = ("LinearRegression", "polynomials", "EBM")
+CASES = [(name, True) for name in (*TREES, *KERNELS, *ADDITIVE)] + [(name, False) for name in (*TREES, "SVR")]
 
 
-def trees(name, model, background, y=Y, holes=True):
-    data = HOLES if holes else X
-    library = name.split()[0]
-    module = f"exactshap.readers.trees.{library if library in ('sklearn', 'xgboost') else 'packages'}"
-    return Case(name, model.fit(data, y), data[:12], data[150:170] if background else None, "trees", module)
+@functools.cache
+def case_of(name, background):
+    data, y = HOLES if name in BOOSTERS else X, CLASSES if "classes" in name else Y
+    family = "trees" if name in TREES else "kernel" if name in KERNELS else "additive"
+    rows, module = data[150:170] if background else None, f"exactshap.readers.trees.{TREES.get(name)}"
+    return Case(name, unfitted(name).fit(data, y), data[:12], rows, family, module)
 
-
-def make(name, background):
-    """Fit the model of a case by its name."""
-    if name.startswith("xgboost"):
-        if name.endswith("classes"):
-            return trees(name, xgboost.XGBClassifier(n_estimators=4, max_depth=3, n_jobs=1), background, CLASSES)
-        return trees(name, xgboost.XGBRegressor(n_estimators=10, max_depth=3, n_jobs=1), background)
-    if name.startswith("lightgbm"):
-        return trees(name, lightgbm.LGBMRegressor(n_estimators=10, num_leaves=8, verbose=-1, n_jobs=1), background)
-    if name.startswith("catboost"):
-        model = catboost.CatBoostRegressor(iterations=10, depth=3, verbose=0, thread_count=1, allow_writing_files=False)
-        return trees(name, model, background)
-
-    if name == "sklearn forest":
-        return trees(name, ensemble.RandomForestRegressor(5, max_depth=4, random_state=0), background, holes=False)
-    if name == "sklearn boosting":
-        return trees(name, ensemble.GradientBoostingRegressor(n_estimators=8), background, holes=False)
-    if name == "sklearn hist":
-        return trees(name, ensemble.HistGradientBoostingRegressor(max_iter=8, max_depth=3), background)
-    rows = X[150:165] if background else None
-    kernels = {
-        "svr": lambda: svm.SVR(C=5.0),
-        "kernel ridge": lambda: kernel_ridge.KernelRidge(kernel="rbf", gamma=0.2),
-        "gaussian process": lambda: gaussian_process.GaussianProcessRegressor(optimizer=None, alpha=0.1),
-        "pipeline of svr": lambda: pipeline.make_pipeline(preprocessing.StandardScaler(), svm.SVR(C=5.0)),
-    }
-    if name in kernels:
-        return Case(name, kernels[name]().fit(X, Y), X[:12], rows, "kernel")
-    polynomial = pipeline.make_pipeline(preprocessing.PolynomialFeatures(2), linear_model.Ridge())
-    model = {"ridge": linear_model.Ridge(), "polynomial": polynomial}.get(name)
-    if model is None:
-        model = glassbox.ExplainableBoostingRegressor(interactions=2, outer_bags=1, max_rounds=50, n_jobs=1)
-    return Case(name, model.fit(X, Y), X[:12], rows, "additive")
-
-
-TREES = ("xgboost", "xgboost classes", "lightgbm", "catboost", "sklearn forest", "sklearn boosting", "sklearn hist")
-KERNELS = ("svr", "kernel ridge", "gaussian process", "pipeline of svr")
-ADDITIVE = ("ridge", "polynomial", "ebm")
-CASES = [(name, True) for name in TREES + KERNELS + ADDITIVE] + [(name, False) for name in (*TREES, "svr")]
-case_of = functools.cache(make)
 
 SEEN = {}  # faults that the certificate saw, of the visible ones, by case
 
 
 @pytest.mark.parametrize(("name", "background"), CASES)
 def test_verify_sees_injected_faults(name, background):
-    found = campaign(case_of(name, background), n_each=4, seed=1)
+    found = campaign(case_of(name, background), n_each=4, seed=2)
     moved = {kind: [one for one in outcomes if one.moved] for kind, outcomes in found.items()}
     missed = {kind: sum(not one.verify for one in outcomes) for kind, outcomes in moved.items()}
     assert not any(missed.values()), f"verify missed faults of {name}: {missed}"
@@ -86,3 +59,73 @@ def test_the_certificate_sees_nearly_all_of_them():
         pytest.skip("the tests above tell what was seen")
     every = [one for seen in SEEN.values() for one in seen]
     assert np.mean(every) >= 0.95, f"the certificate saw {sum(every)} of {len(every)}: {list(SEEN)}"
+
+
+# --- checks must be able to fail: each against a solver or reader that was broken on purpose --------------------------
+
+
+random = np.random.default_rng(0)
+GAME = ProductGame(random.normal(size=3), random.normal(size=(3, 5)), random.normal(size=(3, 5)))
+ROWS = random.normal(size=(40, 4))
+MODEL = SVR(C=5).fit(ROWS, ROWS[:, 0] * ROWS[:, 1] + ROWS[:, 2])
+
+
+RULES = {  # nodes and weights, broken
+    "one node too few": lambda nodes, weights: tuple(np.asarray(part, float) for part in Beta().gauss(len(nodes) - 1)),
+    "weights a little off": lambda nodes, weights: (nodes, weights * (1.0 + 1e-7)),
+    "nodes reflected": lambda nodes, weights: (1.0 - nodes, weights),
+}
+
+
+def test_the_intact_solver_passes():
+    check_game(GAME, orders=(1, 2, 3))
+
+
+@pytest.mark.parametrize("broken", RULES)
+def test_a_broken_rule_is_seen(monkeypatch, broken):
+    fill = _quadrature.fill_singles
+    monkeypatch.setattr(_quadrature, "fill_singles", lambda *given: fill(*given[:5], *RULES[broken](*given[5:7]), given[7]))
+    with pytest.raises(AssertionError, match="is off by"):
+        check_game(GAME)
+
+
+def test_values_moved_between_players_are_seen_although_the_sum_is_right(monkeypatch):
+    original = _quadrature.solve_terms
+
+    def rolled(*arguments, **settings):
+        sums = original(*arguments, **settings)
+        sums.values[:, :2] = sums.values[:, 1::-1].copy()
+        return sums
+
+    monkeypatch.setattr(_quadrature, "solve_terms", rolled)
+    with pytest.raises(AssertionError, match="is off by"):
+        check_game(GAME)
+
+
+@pytest.mark.parametrize("background", [None, ROWS[:6]])
+@pytest.mark.parametrize(
+    ("damage", "text"),
+    [
+        (lambda reader: setattr(reader.expansion.intercept, "flat", reader.expansion.intercept + 1e-6), "do not add up"),
+        (lambda reader: reader.expansion.parts[0].component.squared.__imul__(1.0 + 1e-7), "do not add up"),
+        (
+            lambda reader: reader.expansion.parts[0].points[[0, 1]].__class__ and swap(reader.expansion.parts[0].points),
+            "do not add up",
+        ),
+    ],
+)
+def test_a_damaged_reading_is_seen(background, damage, text):
+    explainer = Explainer(MODEL, background)
+    damage(explainer.reader)
+    with pytest.raises(ExactnessError, match=text):
+        explainer(ROWS[:3])
+
+
+def swap(points):
+    points[[0, 1]] = points[[1, 0]]
+
+
+def test_check_reader_sees_rows_that_depend_on_their_company(monkeypatch):
+    spoil(monkeypatch, KernelReader, lambda values: values + 1e-15 * len(values))
+    with pytest.raises(AssertionError, match="alone differs"):
+        check_reader(MODEL, ROWS[:3])

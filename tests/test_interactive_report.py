@@ -1,4 +1,5 @@
 import base64
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -14,7 +15,8 @@ import pytest
 import browser as browsers
 from command import run
 from exactshap.errors import InputError
-from exactshap.results.data import as_days
+from exactshap.frames import as_table
+from exactshap.results.data import as_days, filtered_rows
 from exactshap.results.report._interactive import own_script, render_interactive, vega
 from exactshap.results.report.interactive import pack
 from exactshap.results.report.interactive._data import rounded
@@ -106,12 +108,8 @@ def test_more_rows_than_fit_are_sampled_with_a_sentence():
     packed = pack(source)
     assert len(packed.rows) == 20_000
     assert "20,000 of the 30,000 explained rows" in packed.sentence
-    kept = set(packed.rows.tolist())
-    assert {
-        int(np.argmin(source.prediction)),
-        int(np.argmax(source.prediction)),
-        int(np.argmax(np.abs(source.residual))),
-    } <= kept
+    ends = [np.argmin(source.prediction), np.argmax(source.prediction), np.argmax(np.abs(source.residual))]
+    assert {*map(int, ends)} <= {*packed.rows.tolist()}
     info, arrays = unpacked(packed.text)
     np.testing.assert_array_equal(arrays["prediction"], source.prediction[packed.rows])
     assert info["labels"][5] == f"row {packed.rows[5]}"
@@ -177,12 +175,7 @@ def test_our_own_script_stays_small():
     code = [line for line in own_script().splitlines() if line.strip() and not line.strip().startswith("//")]
     assert len(code) <= 500
     assert max(map(len, code)) <= 140
-    assert "innerHTML" not in own_script()
-    assert "eval" not in own_script()
-
-
-def test_our_own_script_asks_for_no_address():
-    assert "://" not in own_script()
+    assert not {word for word in ("innerHTML", "eval", "://") if word in own_script()}  # an address, for one
 
 
 def test_no_rows_and_missing_libraries_are_refused(monkeypatch):
@@ -223,11 +216,26 @@ def says(page, name, pattern):
     sync_api.expect(page.locator(f"#{name}")).to_have_text(re.compile(pattern))
 
 
-def shown(page, column=-1):
-    """Return (sum of the shown values, baseline, prediction) of a column of the table."""
-    rows = {row[0]: number(row[column]) for row in table(page)[1:]}
-    facts = [rows.pop(name) for name in ("residual", "prediction", "baseline")]
-    return sum(rows.values()), facts[2], facts[1]
+def column(page):
+    """Return the last column of the table: what is in it by feature."""
+    return {row[0]: row[-1] for row in table(page)[1:]}
+
+
+def numbers(page):
+    return {name: number(text) for name, text in column(page).items()}
+
+
+def choose(page, row):
+    page.fill("#row", str(row))
+    page.press("#row", "Enter")
+    says(page, "title-A", f"A: row {row}")
+
+
+@contextlib.contextmanager
+def report(browser, folder, source):
+    """Yield the page of an explanation of one's own."""
+    with browsers.opened(browser, source.report(folder / "page.html", interactive=True)) as page:
+        yield page
 
 
 def bars(page, slot="A"):
@@ -248,9 +256,10 @@ def test_a_click_on_a_row_changes_the_bars_and_they_add_up(browser, path):
         assert page.inner_text("#title-A") == f"A: row {i}"
         page.click("#rows button:text-is('row 7')")
         says(page, "title-A", "^A: row 7$")
-        total, baseline, prediction = shown(page)
+        rows = numbers(page)
+        _, prediction, baseline = (rows.pop(name) for name in ("residual", "prediction", "baseline"))
         assert prediction == pytest.approx(source.prediction[7], rel=FOUR_DIGITS)
-        assert total == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)  # numbers of four digits
+        assert sum(rows.values()) == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)  # numbers of four digits
         page.wait_for_timeout(200)
         assert bars(page) != before
         assert sum(number(text) for _, _, text in bars(page)) == pytest.approx(prediction - baseline, abs=FOUR_DIGITS_ADDED)
@@ -315,15 +324,8 @@ def test_a_group_is_compared_with_all_other_rows_on_one_scale(browser, path, wid
         sum_of_all = source.prediction[chosen].mean() - source.prediction[~chosen].mean()
         heading = page.inner_text("#title-difference").removeprefix("A \N{MINUS SIGN} B: ").split()[0]
         assert number(heading) == pytest.approx(sum_of_all, rel=FOUR_DIGITS)
-        places = [
-            [
-                box["x"]
-                for box in page.locator(f"#row-{slot} .mark-rule.role-axis-grid line").evaluate_all(
-                    "lines => lines.map(line => line.getBoundingClientRect().toJSON())"
-                )
-            ]
-            for slot in "AB"
-        ]
+        lines = "lines => lines.map(line => line.getBoundingClientRect().x)"
+        places = [page.locator(f"#row-{slot} .mark-rule.role-axis-grid line").evaluate_all(lines) for slot in "AB"]
         assert len(places[0]) > 1
         assert places[0] == pytest.approx(places[1], abs=PIXELS)
         page.click("#clear-B")
@@ -346,7 +348,7 @@ def test_a_brush_shows_the_mean_of_its_rows(browser, path):
         page.wait_for_timeout(200)
         n = int(page.inner_text("#title-A").split()[3])
         right = np.argsort(-source.data["age"].to_numpy())[:n]  # the brush took the n rows furthest to the right
-        rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
+        rows = numbers(page)
         for j, name in enumerate(source.feature_names):
             assert rows[name] == pytest.approx(source.values[right, j].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
         assert rows["prediction"] == pytest.approx(source.prediction[right].mean(), rel=FOUR_DIGITS)
@@ -373,20 +375,15 @@ def test_the_filter_keeps_the_rows_that_it_says(browser, path, text, chosen):
         page.fill("#filter", text)
         says(page, "filtered", f"^{mask.sum()} rows of 300$")
         page.click("#filtered-A")
-        rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
-        assert rows["age"] == pytest.approx(source.values[mask, 0].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
+        assert numbers(page)["age"] == pytest.approx(source.values[mask, 0].mean(), rel=FOUR_DIGITS, abs=FOUR_DIGITS)
         page.fill("#filter", "agee > 1")
         says(page, "filtered", "There is no column “agee”.*Rows unchanged")
 
 
 @pytest.mark.browser
 def test_truth_values_read_true_and_false(browser, tmp_path):
-    garden = np.arange(300) % 3 == 0
-    source = people(
-        names=["garden", *people().feature_names[1:]],
-        data=people().data.rename(columns={"age": "garden"}).assign(garden=garden),
-    )
-    with browsers.opened(browser, source.report(tmp_path / "truths.html", interactive=True)) as page:
+    data = people().data.rename(columns={"age": "garden"}).assign(garden=np.arange(300) % 3 == 0)
+    with report(browser, tmp_path, people(names=list(data.columns), data=data)) as page:
         page.fill("#filter", "garden = true")
         says(page, "filtered", "^100 rows of 300$")
         page.click("#rows button:text-is('row 3')")
@@ -402,22 +399,17 @@ def test_truth_values_read_true_and_false(browser, tmp_path):
 @pytest.mark.browser
 def test_names_with_the_words_of_the_filter_stand_in_quotes(browser, tmp_path):
     names = ["cut and colour", "b<=3", 'a "fine" stone', "age", "and"]
-    source = people(
-        names=names, data=people().data.set_axis(names, axis=1).assign(**{"b<=3": ["salt and pepper", "oil"] * 150})
-    )
-    path = source.report(tmp_path / "names.html", interactive=True)
-    cut, age = source.data["cut and colour"], source.data["age"]
-    with browsers.opened(browser, path) as page:
-        for text, mask in (
-            ('"cut and colour" > 0.5', cut > 0.5),
-            (
-                'age > 0 and "Cut and Colour" > 0.5 and "b<=3" = "salt and pepper"',
-                (age > 0) & (cut > 0.5) & (np.arange(300) % 2 == 0),
-            ),
-            ('"salt and pepper"', np.arange(300) % 2 == 0),
-            ("'a \"fine\" stone' >= 2025-06-01", source.data['a "fine" stone'] >= "2025-06-01"),
-            ('"and" > 1', source.data["and"] > 1),
-        ):
+    data = people().data.set_axis(names, axis=1).assign(**{"b<=3": ["salt and pepper", "oil"] * 150})
+    cut, age, salt = data["cut and colour"], data["age"], np.arange(300) % 2 == 0
+    filters = {
+        '"cut and colour" > 0.5': cut > 0.5,
+        'age > 0 and "Cut and Colour" > 0.5 and "b<=3" = "salt and pepper"': (age > 0) & (cut > 0.5) & salt,
+        '"salt and pepper"': salt,
+        "'a \"fine\" stone' >= 2025-06-01": data['a "fine" stone'] >= "2025-06-01",
+        '"and" > 1': data["and"] > 1,
+    }
+    with report(browser, tmp_path, people(names=names, data=data)) as page:
+        for text, mask in filters.items():
             page.fill("#filter", text)
             says(page, "filtered", f"^{mask.sum()} rows of 300$")
 
@@ -438,9 +430,8 @@ def test_a_bar_of_either_row_leads_to_its_feature_and_colours_say_low_and_high(b
         low, high = np.nanpercentile(bmi, [5, 95])
         shades = np.round(8 * np.clip((bmi - low) / (high - low), 0, 1) + 1e-12)
         expected = ["var(--qx)" if np.isnan(shade) else f"var(--q{int(shade)})" for shade in shades]
-        assert (
-            np.mean([one == other for one, other in zip(colours[:300], expected, strict=True)]) > 0.99
-        )  # cells of five digits
+        agree = [one == other for one, other in zip(colours[:300], expected, strict=True)]
+        assert np.mean(agree) > 0.99  # cells of five digits
         assert "age" in page.locator("#scatter .mark-group.role-title").first.text_content()
 
 
@@ -490,11 +481,10 @@ def test_two_widths_and_two_schemes(browser, path, tmp_path, width, scheme):
             assert width / 3 < box["width"] <= width
         page.screenshot(path=tmp_path / "page.png", full_page=True)
         picture = (image.imread(tmp_path / "page.png")[:, :, :3] * 255).astype(int)
-        paper, plus, minus = (
-            ((255, 255, 255), (200, 80, 10), (11, 107, 179))
-            if scheme == "light"
-            else ((13, 17, 23), (255, 146, 72), (88, 174, 245))
-        )
+        paper, plus, minus = {
+            "light": ((255, 255, 255), (200, 80, 10), (11, 107, 179)),
+            "dark": ((13, 17, 23), (255, 146, 72), (88, 174, 245)),
+        }[scheme]
         assert (np.abs(picture - paper).max(axis=2) <= 2).mean() > 0.4
         for colour in (plus, minus):
             assert (np.abs(picture - colour).max(axis=2) <= 8).sum() > 300, f"nothing is drawn in {colour}"
@@ -502,9 +492,7 @@ def test_two_widths_and_two_schemes(browser, path, tmp_path, width, scheme):
 
 @pytest.mark.browser
 def test_a_tile_of_the_matrix_leads_to_the_scatter_of_its_pair(browser, tmp_path):
-    source = bilinear(n=50, d=4)
-    path = source.report(tmp_path / "pairs.html", interactive=True)
-    with browsers.opened(browser, path) as page:
+    with report(browser, tmp_path, bilinear(n=50, d=4)) as page:
         page.locator("#pairs .mark-rect path").nth(2).click(force=True)
         says(page, "scatter-note", "index")
         note = page.inner_text("#scatter-note")
@@ -517,42 +505,29 @@ def test_a_tile_of_the_matrix_leads_to_the_scatter_of_its_pair(browser, tmp_path
 @pytest.mark.browser
 def test_outputs_and_standard_errors(browser, tmp_path):
     source = people(n_outputs=3, std_error=np.full((300, 5, 3), 0.25))
-    path = source.report(tmp_path / "outputs.html", interactive=True)
-    with browsers.opened(browser, path) as page:
+    with report(browser, tmp_path, source) as page:
         page.select_option("#output", label="class 2")
-        page.fill("#row", "5")
-        page.press("#row", "Enter")
+        choose(page, 5)
         page.wait_for_timeout(400)
-        rows = {row[0]: number(row[-1]) for row in table(page)[1:]}
-        assert rows["age"] == pytest.approx(source.values[5, 0, 2], rel=FOUR_DIGITS)
-        assert rows["prediction"] == pytest.approx(source.prediction[5, 2], rel=FOUR_DIGITS)
+        assert numbers(page)["age"] == pytest.approx(source.values[5, 0, 2], rel=FOUR_DIGITS)
+        assert numbers(page)["prediction"] == pytest.approx(source.prediction[5, 2], rel=FOUR_DIGITS)
         assert page.locator("#row-A .mark-rule.role-mark line").count() == 5
         assert "\N{PLUS-MINUS SIGN} 0.25" in bars(page)[0][2]
 
 
 @pytest.mark.browser
-def test_large_numbers_are_written_in_full(browser, tmp_path):
-    source = linear([[123456.7, -9876543.0], [1.0, 2e7]], seed=1, std_error=np.full((2, 2), 1234.0))
-    with browsers.opened(browser, source.report(tmp_path / "large.html", interactive=True)) as page:
-        page.fill("#row", "0")
-        page.press("#row", "Enter")
-        says(page, "title-A", "A: row 0")
-        for name, value in zip(source.feature_names, source.values[0], strict=True):
-            assert {row[0]: row[-1] for row in table(page)[1:]}[name] == f"{value:+,.0f}".replace("-", "\N{MINUS SIGN}")
+def test_large_numbers_are_written_in_full_and_rounding_as_zero(browser, tmp_path):
+    large = linear([[123456.7, -9876543.0], [1.0, 2e7]], seed=1, std_error=np.full((2, 2), 1234.0))
+    with report(browser, tmp_path, large) as page:
+        choose(page, 0)
+        for name, value in zip(large.feature_names, large.values[0], strict=True):
+            assert column(page)[name] == f"{value:+,.0f}".replace("-", "\N{MINUS SIGN}")
         assert "\N{PLUS-MINUS SIGN} 1200" in bars(page)[0][2]
-
-
-@pytest.mark.browser
-def test_a_value_of_rounding_is_none(browser, tmp_path):
-    source = linear([[1.0, 2.2e-17, -3e-9], [2.0, -1e-16, 1.0]], seed=1)
-    path = source.report(tmp_path / "rounding.html", interactive=True)
-    with browsers.opened(browser, path) as page:
-        page.fill("#row", "0")
-        page.press("#row", "Enter")
-        says(page, "title-A", "A: row 0")
-        rows = {row[0]: row[-1] for row in table(page)[1:]}
-        assert rows["x1"] == "0"
-        assert number(rows["x2"]) == pytest.approx(source.values[0, 2], rel=FOUR_DIGITS)
+    tiny = linear([[1.0, 2.2e-17, -3e-9], [2.0, -1e-16, 1.0]], seed=1)
+    with report(browser, tmp_path, tiny) as page:
+        choose(page, 0)
+        assert column(page)["x1"] == "0"
+        assert numbers(page)["x2"] == pytest.approx(tiny.values[0, 2], rel=FOUR_DIGITS)
         assert "0" in [text for *_, text in bars(page)]
 
 
@@ -560,19 +535,14 @@ def test_a_value_of_rounding_is_none(browser, tmp_path):
 def test_probabilities_stand_beside_log_odds_and_residuals_of_rounding_are_zero(browser, tmp_path):
     source = linear(np.random.default_rng(3).normal(size=(30, 3)), unit="log-odds of class yes")
     source = dataclasses.replace(source, residual=np.full(30, -8.9e-16))
-    path = source.report(tmp_path / "classes.html", interactive=True)
-    with browsers.opened(browser, path) as page:
-        page.fill("#row", "4")
-        page.press("#row", "Enter")
-        says(page, "title-A", r"A: row 4, probability \d")
-        assert number(page.inner_text("#title-A").split()[-1]) == pytest.approx(
-            1.0 / (1.0 + np.exp(-source.prediction[4])), rel=FOUR_DIGITS
-        )
-        rows = {row[0]: row[-1] for row in table(page)[1:]}
-        assert rows["residual"] == "0"
+    with report(browser, tmp_path, source) as page:
+        choose(page, 4)
+        probability = page.inner_text("#title-A").removeprefix("A: row 4, probability ")
+        assert number(probability) == pytest.approx(1.0 / (1.0 + np.exp(-source.prediction[4])), rel=FOUR_DIGITS)
+        assert column(page)["residual"] == "0"
         page.click("#others-B")
         page.wait_for_selector("#difference:not([hidden])")
-        assert {row[0]: row[-1] for row in table(page)[1:]}["baseline"] == "0"  # A less B
+        assert column(page)["baseline"] == "0"  # A less B
         assert page.inner_text("#rows").count("e\u221216") == 0
 
 
@@ -582,18 +552,8 @@ def test_nothing_runs_from_hostile_names_labels_and_cells(browser, tmp_path):
     X = np.random.default_rng(0).normal(size=(n, len(EVIL)))
     data = pandas.DataFrame(dict(zip(EVIL, X.T, strict=True)), index=[f"{EVIL[i % len(EVIL)]}{i}" for i in range(n)])
     data[EVIL[0]] = EVIL * 3
-    outputs = [EVIL[0], EVIL[2]]
-    source = linear(
-        X,
-        names=EVIL,
-        data=data,
-        n_outputs=2,
-        output_names=outputs,
-        model_name=EVIL[1],
-        unit=EVIL[2],
-        method=EVIL[3],
-        value_function=EVIL[0],
-    )
+    words = {"model_name": EVIL[1], "unit": EVIL[2], "method": EVIL[3], "value_function": EVIL[0]}
+    source = linear(X, names=EVIL, data=data, n_outputs=2, output_names=[EVIL[0], EVIL[2]], **words)
     path = source.report(tmp_path / "evil.html", interactive=True, title=EVIL[1], data_name=EVIL[2], command=EVIL[1])
     with browsers.opened(browser, path) as page:
         for index in range(len(EVIL)):
@@ -626,3 +586,145 @@ def test_the_command_writes_the_interactive_page(tmp_path):
     people().save(saved)
     assert run("report", saved, "--out", out, "--interactive") == 0
     assert "'sha256-" in out.read_text(encoding="utf-8").replace("&#39;", "'")
+
+
+# --- one language of filters for page, app and command: read by Python and by the page's script -----------------------
+
+
+# a table of ten rows; filters with the rows that they keep, and filters with the slip that they are refused for
+COLUMNS = {
+    "age": [20.0, 30.0, 40.0, 50.0, 60.0, None, 80.0, 90.0, 100.0, 0.1],
+    "city": ["Bonn", "Köln", "Bonn", None, "New York", "Stadt in Rot", "missing", "Bonn", "d'Or", "Düsseldorf"],
+    "joined": [f"2024-0{month}-15" for month in range(1, 10)] + ["2024-02-29"],
+    "cut and colour": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, -3.5],
+    "Body Mass": [1e6, 2e6, 3e6, 4e6, 5e6, 6e6, 7e6, 8e6, 9e6, -2.5e-3],
+    "b<=3": ["salt and pepper", "oil"] * 5,
+    "member": [True, False] * 5,
+}
+
+KEPT = [
+    ("", range(10)),
+    ("age > 40", [3, 4, 6, 7, 8]),
+    ("age>=40 and age<80", [2, 3, 4]),
+    ("age = 40", [2]),
+    ("age == 40", [2]),
+    ("age = 0.1", [9]),
+    ("age != 40", [0, 1, 3, 4, 6, 7, 8, 9]),
+    ("AGE < 30 OR age > 90", [0, 8, 9]),
+    ("age < 30 or age > 40 and city = Bonn", [0, 7, 9]),
+    ("(age < 30 or age > 40) and city = bonn", [0, 7]),
+    ("((age < 30))", [0, 9]),
+    ("city = BONN", [0, 2, 7]),
+    ("city == 'Bonn'", [0, 2, 7]),
+    ("city != Bonn", [1, 4, 5, 6, 8, 9]),
+    ("city = New York", [4]),
+    ('city = "stadt in rot"', [5]),
+    ("city = Stadt in Rot", [5]),
+    ("city = d'Or", [8]),
+    ("city in (Bonn, Köln)", [0, 1, 2, 7]),
+    ("city in Bonn, New York", [0, 2, 4, 7]),
+    ("city not in (Bonn, Köln)", [4, 5, 6, 8, 9]),
+    ("age in (20, 1e2)", [0, 8]),
+    ("age between 30 and 50", [1, 2, 3]),
+    ("age not between 30 and 90", [0, 8, 9]),
+    ("age between 30 and 50 and city = Bonn", [2]),
+    ("age is missing", [5]),
+    ("age is not missing", [0, 1, 2, 3, 4, 6, 7, 8, 9]),
+    ("city is missing or age is missing", [3, 5]),
+    ("age = missing", [5]),
+    ("city != missing", [0, 1, 2, 4, 5, 6, 7, 8, 9]),
+    ('city = "missing"', [6]),
+    ("joined < 2024-03-01", [0, 1, 9]),
+    ("joined = 2024-02-29", [9]),
+    ("joined between 2024-02 and 2024-04-15", [1, 2, 3, 9]),
+    ("joined >= 2024-08-15 00:00", [7, 8]),
+    ('"cut and colour" > 5', [6, 7, 8]),
+    ("'Cut and Colour' = -3.5", [9]),
+    ("body mass >= 8000000", [7, 8]),
+    ("body mass = -2.5e-3", [9]),
+    ("body mass < .5", [9]),
+    ('"b<=3" = oil', [1, 3, 5, 7, 9]),
+    ('"b<=3" = "salt and pepper" and age < 50', [0, 2]),
+    ("member = true", [0, 2, 4, 6, 8]),
+    ("member = 0", [1, 3, 5, 7, 9]),
+    ("düssel", [9]),
+    ('"salt and"', [0, 2, 4, 6, 8]),
+    ("row 7", [7]),
+    ("bonn and member = true", [0, 2]),
+]
+
+SLIPS = [
+    ("agee > 1", "There is no column “agee”. The columns are age, city, joined, cut and colour, Body Mass, b<=3, member"),
+    ("age", "A comparison is missing after “age”: =, !=, <, <=, >, >=, in, between or is missing"),
+    ("age > 1 and city", "A comparison is missing after “city”: =, !=, <, <=, >, >=, in, between or is missing"),
+    ("age >", "A value is missing after “>”"),
+    ("age => 3", "A value is missing after “=”"),
+    ("> 3", "“>” does not belong there"),
+    ("and", "A condition is missing at the beginning"),
+    ("age > 3 and", "A condition is missing after “and”"),
+    ("age > 3 or or city = Bonn", "A condition is missing after “or”"),
+    ("age > 3 )", "“)” does not belong there"),
+    ("(age > 3", "“)” is missing after “3”"),
+    ("age 3 > 4 < 5", "“<” does not belong there"),
+    ("age between 3", "“and” is missing after “3”"),
+    ("age between 3 and", "A value is missing after “and”"),
+    ("age in ()", "A value is missing after “(”"),
+    ("age in (1, 2", "“)” is missing after “2”"),
+    ("age in", "A value is missing after “in”"),
+    ("age is", "“missing” is missing after “is”"),
+    ("age is not 3", "“missing” is missing after “not”"),
+    ("age not 3", "“in” is missing after “not”"),
+    ("age > old", "Column “age” holds numbers, and “old” is none"),
+    ("age > 1,000", "“,” does not belong there"),
+    ("AGE = 0x10", "Column “age” holds numbers, and “0x10” is none"),
+    ("age = ", "A value is missing after “=”"),
+    ("joined > 3", "Column “joined” holds dates, and “3” is none: write 2024-03-01 or 2024-03-01 14:30"),
+    ("joined > 2024-02-30", "Column “joined” holds dates, and “2024-02-30” is none: write 2024-03-01 or 2024-03-01 14:30"),
+    ("city > Bonn", "Column “city” holds text, which has no order: compare it with =, != or in, not with >"),
+    ('city = "Bonn', 'The quotation mark of "Bonn is not closed'),
+]
+
+
+def frame():
+    return pandas.DataFrame(COLUMNS)
+
+
+@pytest.mark.parametrize(("where", "rows"), KEPT)
+def test_python_keeps_the_rows(where, rows):
+    np.testing.assert_array_equal(np.flatnonzero(filtered_rows(as_table(frame()), list(COLUMNS), where)), list(rows))
+
+
+@pytest.mark.parametrize(("where", "slip"), SLIPS)
+def test_python_names_the_slip(where, slip):
+    with pytest.raises(InputError, match=re.escape(f"The filter cannot be read. {slip}. Write conditions such as")):
+        filtered_rows(as_table(frame()), list(COLUMNS), where)
+
+
+def test_dates_as_a_library_holds_them_are_dates():
+    table = as_table(frame().assign(joined=pandas.to_datetime(frame()["joined"])))
+    assert filtered_rows(table, list(COLUMNS), "joined < 2024-03-01").sum() == 3
+
+
+@pytest.mark.browser
+def test_the_page_keeps_the_same_rows_and_names_the_same_slips(tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    source = linear(np.ones((10, len(COLUMNS))), names=list(COLUMNS), data=frame())
+    path = source.report(tmp_path / "page.html", interactive=True)
+    with browsers.launched() as browser, browsers.opened(browser, path) as page:
+
+        def said(where):
+            page.evaluate("document.getElementById('filtered').textContent = ''")
+            page.fill("#filter", f"{where} ")  # a space more, so that an empty filter is a change too
+            sync_api.expect(page.locator("#filtered")).to_have_text(re.compile("."))
+            return page.inner_text("#filtered")
+
+        for where, rows in KEPT:
+            assert said(where) == f"{len(rows)} row{'s' * (len(rows) != 1)} of 10", where
+            labels = page.locator("#rows tr th[scope=row]").all_inner_texts()
+            assert labels == [f"row {i}" for i in rows], where
+        said("age = 40")
+        for where, slip in SLIPS:
+            wanted = slip.replace("b<=3, member", "b<=3, member, baseline and others") if "no column" in slip else slip
+            assert said(where) == f"{wanted}. Rows unchanged.", where
+            assert page.locator("#rows tr th[scope=row]").all_inner_texts() == ["row 2"], where
+        assert said("prediction > 1e9") == "No such row: filter unchanged."

@@ -7,16 +7,28 @@ import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
+import polars
 import polars as pl
 import pytest
 import xgboost
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA, FastICA
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
-from sklearn.svm import SVR
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVR, OneClassSVM
 
+import exactshap
 from exactshap import Explainer, decompose_mmd, decompose_r2, explain
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError, memory_needed
 from exactshap.frames import as_table
-from tolerances import roundings
+from tolerances import SINGLE_PRECISION_SUM, exact, roundings
 
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame(RNG.normal(size=(60, 4)), columns=["a b", "c", "d", "e"])
@@ -128,15 +140,6 @@ def test_numbers_in_every_layout_is_read_by_its_numbers(library, layout):
         np.testing.assert_array_equal(got.prediction, expected.prediction, err_msg=dtype)
         if dtype == "g" and np.dtype("g").itemsize > 8:
             assert any("np.ascontiguousarray(X)" in str(warning.message) for warning in caught)
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_hybrids_of_frames_take_each_column_from_rows_of_its_own(library):
-    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
-    here, other = (as_table(make({"a": a, "b": b, "c": a})) for a, b in (([1, 2], ["u", "v"]), ([3.5, 4.5], ["w", "x"])))
-    mixed = here.hybrid(other, np.array([True, False, False]), np.array([[0, 1, 0], [0, 0, 0]]))
-    assert [mixed.column(j).tolist() for j in range(3)] == [[1, 2], ["x", "w"], [3.5, 3.5]]
-    assert here.hybrid(other, np.array([False, True, True])).column(0).tolist() == [3.5, 4.5]
 
 
 def test_labels_of_rows_in_another_order_are_warned_of():
@@ -313,3 +316,118 @@ def test_a_plan_refuses_the_tables_that_a_call_refuses(model, background):
                 except ValueError as error:
                     outcomes.append(str(error))
         assert outcomes[0] == outcomes[1]
+
+
+# --- single precision of the fit, the background or the request -------------------------------------------------------
+
+
+RANDOM = np.random.default_rng(0)
+DOUBLES = 50.0 + 10.0 * RANDOM.normal(size=(60, 4))
+SINGLES = DOUBLES.astype(np.float32)
+TARGET = DOUBLES[:, 0] - DOUBLES[:, 1] * DOUBLES[:, 2] / 50.0
+OF_SINGLES = (
+    (GaussianProcessRegressor(DotProduct(1.0) + RBF(20.0), alpha=1.0, optimizer=None), TARGET),
+    (KernelRidge(kernel="laplacian", gamma=0.01), TARGET),
+    (SVR(), TARGET),
+    (GaussianNB(), np.median(TARGET) < TARGET),
+    (PLSRegression(2), TARGET),
+    *(
+        (make_pipeline(step, Ridge()), TARGET)
+        for step in (
+            Nystroem(gamma=1e-3, n_components=8, random_state=0),
+            RBFSampler(gamma=1e-3, n_components=8, random_state=0),
+            PCA(3),
+            FastICA(3, random_state=0, whiten="unit-variance"),
+            PolynomialFeatures(2),
+            StandardScaler(),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, "polars"])
+@pytest.mark.parametrize("case", OF_SINGLES, ids=lambda case: str(case[0])[:40])
+def test_single_precision_of_fit_background_and_rows_makes_no_bug(case, kind):
+    model, target = case
+    if kind == "polars":
+        kind = polars.DataFrame
+    for of_fit, of_background, of_rows in itertools.product((SINGLES, DOUBLES), repeat=3):
+        model.fit(kind(of_fit), target)
+        explanation = exactshap.explain(model, kind(of_rows[20:26]), kind(of_background[:6]))
+        assert explanation.certificate().passed
+        again = exactshap.explain(model, kind(of_rows[20:26].astype(float)), kind(of_background[:6].astype(float)))
+        scale = np.abs(again.values).max() + np.abs(again.prediction).max()
+        assert np.abs(explanation.values - again.values).max() <= SINGLE_PRECISION_SUM * scale
+
+
+def test_frames_in_double_keep_index_labels_and_other_columns():
+    frame = pd.DataFrame({0: np.float32([1.5, 2.5]), 1: [1, 2], 2: ["a", "b"]}, index=[7, 7])
+    doubled = as_table(frame).in_double().native
+    assert list(doubled.columns) == [0, 1, 2]
+    assert list(doubled.index) == [7, 7]
+    assert list(map(str, doubled.dtypes)) == ["float64", "int64", str(frame[2].dtype)]
+    assert doubled[0].tolist() == [1.5, 2.5]
+
+
+# --- rows and parameters of long doubles ------------------------------------------------------------------------------
+
+
+LONG = np.longdouble
+N_FIT, N_BACKGROUND = 40, 8
+# a spread and a mean of the columns that is much larger, so that terms cancel
+SIZES = {"one column": (1, 0), "centred": (6, 0), "far from zero": (6, 1000), "many columns": (30, 10)}
+
+
+def rows_of(size):
+    """Return rows of thirds and sevenths, which are no doubles."""
+    d, mean = SIZES[size]
+    rng = np.random.default_rng(d + mean)
+    return rng.normal(size=(N_FIT + 20, d)).astype(LONG) / LONG(3) + LONG(mean) / LONG(7)
+
+
+def fitted_on_long_doubles(kind, rows):
+    """Return a model that was fitted_on_long_doubles on long doubles, and its points and their coefficients (n_points, n_outputs)."""
+    if kind == "one-class SVM":
+        model = OneClassSVM(kernel="linear", nu=LONG(1) / LONG(3), max_iter=2000).fit(rows)
+        return model, model.support_vectors_, model.dual_coef_.T
+    target = np.sin(rows[:, :1] * LONG(3)) + rows[:, -1:] * np.arange(1, 3)
+    model = KernelRidge(kernel="linear", alpha=LONG(1) / LONG(3))
+    model.fit(rows, target if kind == "ridge of two targets" else target[:, 0])
+    if kind == "ridge of long doubles":
+        model.dual_coef_ = model.dual_coef_.astype(LONG) / LONG(3)
+    return model, model.X_fit_, model.dual_coef_.reshape(len(rows), -1)
+
+
+KINDS = ("one-class SVM", "ridge", "ridge of two targets", "ridge of long doubles")
+
+
+def settings_of(model):
+    return {"output": "all"} if isinstance(model, KernelRidge) and model.dual_coef_.ndim == 2 else {}
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_doubles_are_certified_with_a_tolerance_from_the_sizes_of_terms(kind, size):
+    rows = rows_of(size)
+    model, points, coefficients = fitted_on_long_doubles(kind, rows[:N_FIT])
+    background = rows[:N_BACKGROUND]
+    # all terms of a prediction, and of one of the background
+    magnitude = np.abs(coefficients).sum(axis=1) @ (np.abs(points) @ np.abs(rows).T) + np.abs(
+        np.ravel(getattr(model, "offset_", 0.0))
+    )
+    for row_dtype, background_dtype in itertools.product((LONG, np.float64), repeat=2):
+        explainer = Explainer(model, background.astype(background_dtype), **settings_of(model))
+        explained = rows[N_FIT:].astype(row_dtype)
+        explanation = explainer(explained)
+        certificate = explanation.certificate()
+        assert certificate.passed
+        assert certificate.mask_rows
+        assert explainer.verify(explained[:2], n_masks=2).passed
+        limit = exact(2.0 * float(magnitude.max()), len(points), rows.shape[1])
+        assert np.max(explanation.tolerance) <= limit
+        # phi_j = sum of coefficients times (x_j - mean of z_j) p_j, in extended precision
+        moved = explained.astype(LONG) - background.mean(axis=0)
+        values = np.einsum("ij,lj,lk->ijk", moved, points.astype(LONG), coefficients.astype(LONG))
+        assert np.abs(explanation.values.reshape(values.shape) - values).max() <= np.max(explanation.tolerance)

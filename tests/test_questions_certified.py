@@ -39,16 +39,6 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("index", available())
-@pytest.mark.parametrize("order", [1, 3])
-def test_right_values_pass(name, index, order):
-    explainer = Explainer(MODELS[name], X[:20])
-    for rows in (X[30:31], X[40:52]):
-        assert explainer(rows, index, order).certificate().passed
-    assert explainer.verify(X[30:32], index=index, order=order).passed
-
-
 @pytest.mark.parametrize(("seed", "index", "order"), [(0, "shapley", 1), (0, "moebius", 1), (4, "stii", 2)])
 def test_a_background_of_far_larger_terms_is_within_tolerance(seed, index, order):
     """Rows near zero have small terms: the rounding that counts is that of the background and of hybrids with it."""

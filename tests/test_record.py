@@ -77,14 +77,6 @@ def test_what_cannot_be_run_is_told_from_what_was_not(papers):
     ]
 
 
-def test_seconds_are_ratios_within_a_table(papers):
-    import record_sources
-
-    cells = {("fast", "data"): 2.0, ("slow", "data"): 6.0, ("slow", "other"): 5.0}
-    assert record_sources.over(cells, "fast", 0) == {("slow", "data"): 3.0}
-    assert record_sources.over({("data", "fast"): 2.0, ("data", "slow"): 6.0}, "fast", 1) == {("data", "slow"): 3.0}
-
-
 @pytest.mark.parametrize(
     ("key", "printed", "judged"),
     [

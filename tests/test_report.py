@@ -1,7 +1,6 @@
 import dataclasses
 import itertools
 import re
-import subprocess
 import sys
 
 import matplotlib.image as image
@@ -10,21 +9,26 @@ import pandas
 import pytest
 from interpret import glassbox
 from scipy.special import expit
-from sklearn.linear_model import LinearRegression
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
+from sklearn.svm import SVC
 
-import browser
-from exactshap import explain
+import browser as browsers
+from exactshap import decompose_hsic, decompose_mmd, explain
 from exactshap.errors import InputError
-from exactshap.results.data import response
+from exactshap.results.data import observe, response
 from exactshap.results.explanation import fingerprint
 from exactshap.results.plots import current_palette, palette
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
-from exactshap.results.report import render
+from exactshap.results.report import render, write_shares_report
 from exactshap.results.report._content import choose_rows, content
 from exactshap.results.report._interactive import render_interactive
+from exactshap.results.report.interactive import pack
 from explanation_factory import bilinear, linear
 from pages import EVIL as HOSTILE
 from pages import Page
@@ -95,18 +99,13 @@ def test_the_table_holds_the_numbers_of_all_rows():
     assert "1,000 rows drawn at random (seed 0) out of 3,000; numbers use all rows" in page.text
 
 
-def test_no_scripts_no_requests_and_a_policy_that_forbids_them():
-    html = render(rows(names=[EVIL, "b", "c", "d"], model_name=EVIL), title=EVIL, data_name=EVIL, command=EVIL)
-    Page(html).assert_runs_nothing()
-    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", html)
-
-
-def test_text_of_the_user_is_escaped_wherever_it_is_shown():
+def test_no_scripts_no_requests_and_text_of_the_user_is_escaped_wherever_it_is_shown():
     X = np.random.default_rng(0).normal(size=(20, 3))
     data = pandas.DataFrame({EVIL: X[:, 0], "city": [EVIL, "b"] * 10, "c": X[:, 2]}, index=[f"{EVIL}{i}" for i in range(20)])
     source = linear(X, names=[EVIL, "city", "c"], data=data, model_name=EVIL, unit=EVIL, method=EVIL, value_function=EVIL)
     page = Page(render(source, title=EVIL, data_name=EVIL, command=EVIL))
-    assert "script" not in page.tags
+    page.assert_runs_nothing()
+    assert not re.findall(r"https?://(?!www\.w3\.org/2000/svg)", page.html)
     assert EVIL in page.text
     outputs = Page(render(linear(X, n_outputs=2, output_names=[EVIL, "b"])))
     assert "script" not in outputs.tags
@@ -269,23 +268,6 @@ def test_every_dot_is_drawn_once():
 # --- in a browser -----------------------------------------------------------------------------------------------------
 
 
-def chromium(tmp_path, page, *flags):
-    path = browser.executable()
-    if path is None:
-        pytest.skip("no Chromium is installed: the report is not opened in a browser")
-    command = [
-        path,
-        "--headless",
-        *browser.FLAGS,
-        "--hide-scrollbars",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--window-size=1240,2800",
-        *flags,
-        page.as_uri(),
-    ]
-    return subprocess.run(command, capture_output=True, timeout=60, check=True).stdout.decode()
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     X = np.random.default_rng(0).normal(size=(200, 5))
@@ -295,10 +277,18 @@ def page(tmp_path_factory):
     return source.report(tmp_path_factory.mktemp("report") / "report.html", data_name="people.csv")
 
 
+@pytest.fixture(scope="module")
+def browser():
+    with browsers.launched() as browser:
+        yield browser
+
+
 @pytest.mark.browser
-def test_a_real_browser_finds_the_key_facts_and_runs_nothing(page, tmp_path):
-    dom = chromium(tmp_path, page, "--dump-dom")
-    parsed = Page(dom)
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_real_browser_finds_the_key_facts_and_draws_a_picture(browser, page, tmp_path, dark):
+    with browsers.opened(browser, page, scheme="dark" if dark else "light", javascript=None) as shown:
+        parsed = Page(shown.content())
+        shown.screenshot(path=tmp_path / "report.png", full_page=True)
     for fact in (
         "Certificate passed",
         "people.csv, 200 rows x 5 features",
@@ -310,15 +300,7 @@ def test_a_real_browser_finds_the_key_facts_and_runs_nothing(page, tmp_path):
     assert EVIL in parsed.text
     assert "script" not in parsed.tags
     assert parsed.tags.count("svg") == 2 + 5 + 5
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_real_browser_draws_a_picture(page, tmp_path, dark):
-    target = tmp_path / "report.png"
-    chromium(tmp_path, page, f"--screenshot={target}", f"--blink-settings=preferredColorScheme={0 if dark else 1}")
-    picture = (image.imread(target)[:, :, :3] * 255).astype(int)
-    assert picture.shape[:2] == (2800, 1240)
+    picture = (image.imread(tmp_path / "report.png")[:, :, :3] * 255).astype(int)
     paper, plus = ((13, 17, 23), (255, 146, 72)) if dark else ((255, 255, 255), (200, 80, 10))
     share = (np.abs(picture - paper).max(axis=2) <= 2).mean()
     assert 0.4 < share < 0.97, f"{share:.0%} of the picture is paper"
@@ -399,12 +381,11 @@ def test_the_name_of_the_target_is_in_the_unit(tmp_path):
     assert "log-odds of survived = 1" in named
     assert "log-odds of class 1" not in named
     assert "log-odds of class 1" in plain
-    errors = [
-        re.findall(r"<td>([^<]+)</td></tr>", page.split("Largest errors")[1].split("</table>")[0]) for page in (named, plain)
-    ]
+    tables = [page.split("Largest errors")[1].split("</table>")[0] for page in (named, plain)]
+    errors = [re.findall(r"<td>([^<]+)</td></tr>", table) for table in tables]
     assert errors[0] == errors[1] != []
-    numbers = linear(np.eye(4), unit="target").report(tmp_path / "number.html", target=labels * 1.0).read_text(encoding="utf-8")
-    assert "survived" not in numbers
+    numbers = linear(np.eye(4), unit="target").report(tmp_path / "number.html", target=labels * 1.0)
+    assert "survived" not in numbers.read_text(encoding="utf-8")
 
 
 def test_a_value_and_an_error_of_zero_are_not_drawn():
@@ -425,12 +406,10 @@ def test_dates_are_read_as_dates():
 
 def test_large_numbers_stay_apart():
     """Ticks and cells of pairs are wider than their usual room."""
-    row = linear([[-123456.0, 65432.0, -20000.0]], seed=1, index="banzhaf", value_function="functional")
+    row, tick = linear([[-123456.0, 65432.0, -20000.0]], seed=1, index="banzhaf", value_function="functional"), 'class="tick"'
     for drawn in render(row).split('<svg xmlns="')[1:]:
-        ticks = sorted(
-            (float(x), word) for x, word in re.findall(r'<text x="([-\d.]+)"[^>]*middle" class="tick">([^<]*)', drawn)
-        )
-        for (left, word), (right, other) in itertools.pairwise(ticks):
+        ticks = re.findall(rf'<text x="([-\d.]+)"[^>]*middle" {tick}>([^<]*)', drawn)
+        for (left, word), (right, other) in itertools.pairwise(sorted((float(x), word) for x, word in ticks)):
             assert right - left > (svg.text_width([word], 11) + svg.text_width([other], 11)) / 2
     cells = figures.matrix(np.array([[141091.0, -8636.0], [-8636.0, 1.5]]), ["a", "b"], label="pairs")
     words = re.findall(r'<text x="([-\d.]+)"[^>]*middle"[^>]*>([^<]*)', cells)
@@ -442,3 +421,167 @@ def test_the_word_missing_stays_clear_of_the_first_tick():
     drawn = figures.dependence(np.array([np.nan, 0.0, 80.0]), np.array([0.1, 0.2, 0.3]), "age", None, label="value")
     places = {word: float(x) for x, word in re.findall(r'<text x="([-\d.]+)"[^>]*>([^<]*)', drawn)}
     assert places["0"] - places["missing"] > (svg.text_width(["missing"], 11) + svg.text_width(["0"], 11)) / 2
+
+
+# --- reports of decompositions ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["mmd", "hsic"])
+def shares_page(request, tmp_path_factory):
+    """Write the report of a decomposition over hostile columns with hostile categories."""
+    random = np.random.default_rng(0)
+    tables = []
+    for shift in (0.0, 1.0):
+        table = pandas.DataFrame(dict(zip(HOSTILE, random.normal(shift, size=(40, len(HOSTILE))).T, strict=True)))
+        table[HOSTILE[2]] = random.choice(HOSTILE, 40)
+        tables.append(table)
+    if request.param == "mmd":
+        found = decompose_mmd(*tables, n_permutations=9)
+    else:
+        found = decompose_hsic(tables[0], tables[0][HOSTILE[0]].to_numpy())
+    shares_page = tmp_path_factory.mktemp("shares") / f"{request.param}.html"
+    samples = tuple(tables) if request.param == "mmd" else None
+    return write_shares_report(
+        found, shares_page, title=HOSTILE[1], samples=samples, labels=(HOSTILE[0], HOSTILE[2]), command=HOSTILE[1]
+    )
+
+
+def test_hostile_names_and_categories_are_text(shares_page):
+    html = shares_page.read_text(encoding="utf-8")
+    page = Page(html)
+    page.assert_runs_nothing()
+    assert HOSTILE[0] in page.text
+    assert page.tags.count("title") >= 1
+    assert not set(html) & set("\x00\x1b\u202e")
+    assert "{{ 7*7 }}" in page.text
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_runs_in_a_browser(browser, shares_page, width):
+    with browsers.opened(browser, shares_page, width=width, javascript=None) as page:
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("script, img, a, iframe, object, embed, form").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert HOSTILE[0] in page.inner_text("main")
+
+
+# --- errors of predictions, in the unit of the target -----------------------------------------------------------------
+
+
+TWO = load_breast_cancer(return_X_y=True)
+THREE = load_iris(return_X_y=True)
+WORDS = np.array(["no", "yes", "perhaps"])
+
+
+@pytest.mark.parametrize(("X", "y"), [TWO, THREE], ids=["two classes", "three classes"])
+@pytest.mark.parametrize("labels", ["numbers", "words", "truth"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(max_iter=2000),
+        RandomForestClassifier(5, random_state=0),
+        GradientBoostingClassifier(n_estimators=3),
+        GaussianNB(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_the_error_of_a_classifier_is_its_class_less_its_probability(model, X, y, labels):
+    if labels == "truth" and len(set(y)) > 2:
+        pytest.skip("two truth values")
+    y = {"numbers": y, "words": WORDS[y], "truth": y.astype(bool)}[labels]
+    X, rows = X[:, :4], np.arange(len(y))[::30]
+    model.fit(X, y)
+    observed = observe(explain(model, X[rows], X[:10]), y[rows])
+    wanted = (y[rows, None] == model.classes_) - model.predict_proba(X[rows])
+    np.testing.assert_allclose(
+        observed.error, wanted[:, 1] if observed.error.ndim == 1 else wanted, atol=roundings(10_000), rtol=0
+    )
+
+
+def test_one_class_of_several_is_compared_with_the_others():
+    X, y = THREE
+    model = RandomForestClassifier(5, random_state=0).fit(X, WORDS[y])
+    explanation = explain(model, X[::10], X[:10]).output("yes")
+    wanted = (WORDS[y[::10]] == "yes") - model.predict_proba(X[::10])[:, list(model.classes_).index("yes")]
+    np.testing.assert_allclose(observe(explanation, WORDS[y[::10]]).error, wanted, atol=roundings(100), rtol=0)
+
+
+def test_a_missing_label_has_no_error_and_numbers_are_taken_as_they_are():
+    scores = linear(np.zeros((3, 2)), unit="log-odds of class 1")
+    np.testing.assert_array_equal(np.isnan(observe(scores, [1, None, 0]).error), [False, True, False])
+    counts = linear(np.zeros((2, 2)), unit="log of the target")
+    np.testing.assert_allclose(observe(counts, [3.0, 1.0]).error, np.array([3.0, 1.0]) - np.e, rtol=roundings(10))
+    np.testing.assert_array_equal(observe(linear(np.zeros((2, 2))), [3.0, np.nan]).error, [2.0, np.nan])
+
+
+@pytest.mark.parametrize("model", [SVC(), RidgeClassifier()], ids=lambda model: type(model).__name__)
+def test_labels_are_not_compared_with_a_decision_function(model):
+    X, y = TWO
+    explanation = explain(model.fit(X[:, :3], y), X[:4, :3], X[:10, :3])
+    with pytest.raises(InputError, match=r"not in the unit of this output.*decision function.*probabilities"):
+        observe(explanation, y[:4])
+
+
+def test_labels_are_not_compared_with_a_function_that_returns_scores():
+    with pytest.raises(InputError, match="It holds 0 and 1; the function returns -3 to 5"):
+        observe(linear(np.zeros((2, 1)), unit="output of the function", prediction=[-3.0, 5.0], residual=[0, 0]), [0, 1])
+    probabilities = linear(np.zeros((2, 1)), unit="output of the function", prediction=[0.2, 0.9], residual=[0, 0])
+    np.testing.assert_allclose(observe(probabilities, [0, 1]).error, [-0.2, 0.1], atol=roundings(10))
+
+
+@pytest.mark.parametrize(
+    ("unit", "target", "match"),
+    [
+        ("log-odds of class yes", [0, 1, 1], "classes of this output: 'yes'.*Got 0, 1"),
+        ("log-odds of class 1", [0.1, 0.7, 1.0], "Got 0.1, 0.7, 1.0"),
+        ("log-odds", ["a", "b", "a"], "1 .the class of the output. and 0"),
+        ("log-odds of class 1", [1, 0], "one class for each row.*shape .2,. for 3 rows"),
+        ("target", ["a", "b", "c"], "Got text"),
+        ("target", [1.0], "one number for each prediction"),
+        ("latent mean (before the link and the averaging over the posterior)", [0, 1, 0], "not in the unit"),
+    ],
+)
+def test_labels_that_cannot_be_compared_are_refused(unit, target, match):
+    with pytest.raises(InputError, match=match):
+        observe(linear(np.zeros((3, 2)), unit=unit), target)
+
+
+def classified():
+    X, y = TWO
+    model = LogisticRegression(max_iter=2000).fit(X[:, :3], WORDS[y])
+    rows = np.arange(0, 500, 25)
+    error = (WORDS[y[rows]] == "yes") - model.predict_proba(X[rows, :3])[:, 1]
+    return explain(model, X[rows, :3], X[:20, :3]), WORDS[y[rows]], error
+
+
+def test_both_reports_name_the_row_with_the_largest_error_of_the_probability(tmp_path):
+    explanation, labels, error = classified()
+    worst = int(np.argmax(np.abs(error)))
+    assert pack(explanation, target=labels).first == worst
+    page = explanation.report(tmp_path / "static.html", target=labels).read_text()
+    assert f"row {worst}: largest error" in page
+    assert "The error is the observed class (1, else 0) minus the probability." in page
+    largest = f"{error[worst]:.4g}".replace("-", "\N{MINUS SIGN}")
+    assert f'<tr><th scope="row">row {worst}</th>' in page
+    assert f"<td>{largest}</td></tr>" in page
+    shown = explanation.report(tmp_path / "page.html", interactive=True, target=labels).read_text()
+    assert "minus the probability" in shown
+
+
+def test_the_report_of_several_outputs_has_errors_of_each(tmp_path):
+    X, y = THREE
+    model = RandomForestClassifier(5, random_state=0).fit(X, y)
+    page = explain(model, X[::10], X[:10]).report(tmp_path / "static.html", target=y[::10]).read_text()
+    assert page.count("<h2>Largest errors</h2>") == 3
+
+
+def test_settings_of_a_static_report_are_refused_by_the_page(tmp_path):
+    with pytest.raises(InputError, match="`max_display` and `n_rows` are settings of a static report"):
+        linear(np.zeros((2, 2))).report(tmp_path / "page.html", interactive=True, max_display=3, n_rows=2)
+    with pytest.raises(TypeError, match="n_row"):
+        linear(np.zeros((2, 2))).report(tmp_path / "page.html", n_row=3)
+
+
+def test_the_mean_error_is_over_the_known_ones():
+    assert "Its mean magnitude is 1.5." in render(linear(np.zeros((3, 2))), target=[2.0, np.nan, 3.0])

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from exactshap._runtime.process_settings import without_collection
-from exactshap.cli import _io
 
 HEAVY = {"dask", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "shap", "skops", "sklearn", "torch"}
 NOT_NEEDED = ("exactshap.decompose", "exactshap.results.report.interactive")
@@ -78,16 +77,3 @@ def test_the_collector_comes_back_after_an_error_and_stays_off_where_it_was_off(
     with without_collection:
         pass
     assert not gc.isenabled()
-
-
-def test_models_and_tables_are_read_without_collections(thawed, tmp_path, monkeypatch):
-    def collecting(path, *_):
-        return [gc.isenabled()]
-
-    monkeypatch.setattr(_io, "_read", collecting)
-    monkeypatch.setattr(_io, "_refuse_other_separators", lambda *_: None)
-    monkeypatch.setattr(_io, "_load_skops", collecting)
-    for name, load in (("data.csv", _io.read_table), ("model.skops", _io.load_model)):
-        (tmp_path / name).touch()
-        assert load(tmp_path / name) == [False]
-    assert gc.isenabled()

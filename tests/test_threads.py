@@ -1,10 +1,14 @@
 """Threads that share an explainer: the bits that each would get alone, no error, and nothing that waits for ever."""
 
+import contextvars
 import functools
+import multiprocessing
 import pickle
 import sys
 import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -13,16 +17,20 @@ from threadpoolctl import threadpool_limits
 
 from at_once import PATIENCE, at_once
 from exactshap import Explainer
-from exactshap._native import _kernel
+from exactshap._native import Cancellation, _kernel
 from exactshap._native._kernel import Parameter
 from exactshap._runtime import machine, process_settings
-from exactshap._runtime.cache import STEP
+from exactshap._runtime.cache import STEP, BoundedCache
 from exactshap._runtime.process_settings import single_threaded_blas, without_warnings
+from exactshap._runtime.threads import map_in_threads
 from exactshap.errors import ExplanationWarning, warn
-from exactshap.readers import read
+from exactshap.readers import AdditiveModel, read
 from exactshap.readers.black_box import function as black_box
 from exactshap.solvers.sampled import _regression
 from golden_models import Data, unfitted
+from interruption import interrupted
+from test_native import long_call
+from tolerances import roundings
 
 rng = np.random.default_rng(0)
 DATA = Data()
@@ -212,3 +220,174 @@ def test_estimates_keep_to_one_thread_of_blas_whatever_their_size(budget, monkey
     with threadpool_limits(2, user_api="blas"):
         Explainer(_function, np.zeros((1, 14)), budget=budget, estimator="unbiased")(rows)
     assert set(seen) == {1}
+
+
+# --- tasks on threads: in order, the first error, interruption, tasks that have tasks themselves ----------------------
+
+
+MARK = contextvars.ContextVar("mark", default="none")
+
+
+def test_results_come_in_the_order_of_the_tasks_from_several_threads():
+    seen, both = set(), threading.Barrier(2, timeout=30.0)
+
+    def run(task):
+        seen.add(threading.get_ident())
+        if task < 2:
+            both.wait()
+        return task, MARK.get()
+
+    MARK.set("mine")  # seen nowhere: else it would depend on the thread
+    assert list(map_in_threads(run, range(60), 3)) == [(task, "none") for task in range(60)]
+    assert 2 <= len(seen) <= 3
+    assert list(map_in_threads(run, [], 3)) == []
+
+
+def test_of_all_errors_that_of_the_first_task_is_raised_and_no_task_begins_after():
+    begun, both = [], threading.Barrier(2, timeout=30.0)
+
+    def run(task):
+        begun.append(task)
+        if task < 2:
+            both.wait()
+            time.sleep(0.05 * (1 - task))  # the second fails first
+            raise [KeyError, ValueError][task]
+        return task
+
+    with pytest.raises(KeyError):
+        list(map_in_threads(run, range(50), 2))
+    assert sorted(begun) == [0, 1]
+
+
+def test_tasks_that_have_tasks_do_not_wait_for_each_other():
+    def run(task):
+        return sum(map_in_threads(lambda inner: inner + task, range(20), 4))
+
+    assert list(map_in_threads(run, range(40), 4)) == [190 + 20 * task for task in range(40)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+def test_an_interruption_ends_the_kernels_of_all_threads():
+    with interrupted(0.3):
+        list(map_in_threads(lambda task: long_call(), range(8), 2))
+
+
+def test_who_stops_asking_ends_the_others():
+    def run(task):
+        return long_call() if task else task
+
+    started = time.perf_counter()
+    results = map_in_threads(run, [0, 1], 2)
+    assert next(results) == 0
+    results.close()
+    assert time.perf_counter() - started < 3.0  # of minutes
+
+
+@pytest.mark.parametrize("model", [lambda f: f, lambda f: AdditiveModel([((0, 1), f)])], ids=["function", "term"])
+def test_a_thread_that_helps_calls_no_function_after_the_end(model):
+    calls, cancellation, X = [], Cancellation(), np.arange(12.0).reshape(6, 2)
+    explainer = Explainer(model(lambda rows: calls.append(len(rows)) or rows[:, 0] * rows[:, 1]), X)
+    explainer(X)
+    made = len(calls)
+    cancellation.set()
+    with cancellation.watched(), pytest.raises(KeyboardInterrupt):
+        explainer(X)
+    assert made == len(calls) > 1
+    np.testing.assert_allclose(explainer(X).residual, 0.0, atol=roundings(100) * 100.0)
+
+
+# --- the cache that threads share: nothing is made twice, nothing waits for ever --------------------------------------
+
+
+def test_items_of_two_caches_may_need_each_other_in_both_orders():
+    one, two, both = BoundedCache(), BoundedCache(), threading.Barrier(2)
+
+    def make_with(other):
+        both.wait(PATIENCE)  # both caches are making an item now
+        return other.get_or_make(("inner",), lambda: "made", keep=1)
+
+    assert at_once(
+        lambda: one.get_or_make(("outer",), lambda: make_with(two), keep=1),
+        lambda: two.get_or_make(("outer",), lambda: make_with(one), keep=1),
+    ) == ["made", "made"]
+
+
+def test_an_item_is_made_once_and_may_need_another_of_the_same_cache():
+    cache, made, asked = BoundedCache(), [], threading.Barrier(2)
+
+    def make():
+        made.append(cache.get_or_make(("inner",), lambda: 1, keep=1))
+        return len(made)
+
+    def ask():
+        asked.wait(PATIENCE)
+        return cache.get_or_make(("outer",), make, keep=1)
+
+    assert at_once(ask, ask) == [1, 1]
+
+
+def test_an_item_that_failed_is_made_by_the_next_one():
+    cache = BoundedCache()
+    with pytest.raises(ZeroDivisionError):
+        cache.get_or_make(("share",), lambda: 1 / 0, keep=1)
+    assert not cache._making
+    assert cache.get_or_make(("share",), lambda: 2, keep=1) == 2
+
+
+@pytest.mark.parametrize("keep", [1, 2, 5])
+def test_the_latest_items_of_a_word_are_kept(keep):
+    cache = BoundedCache()
+    cache.get_or_make(("other", 0), lambda: None, keep=1)
+    for number in range(9):
+        cache.get_or_make(("block", number), lambda: None, keep=keep)
+        kept = [key[1] for key in cache if key[0] == "block"]
+        assert kept == list(range(max(0, number + 1 - keep), number + 1))
+    assert ("other", 0) in cache
+
+
+def test_what_was_asked_for_last_stays():
+    cache = BoundedCache()
+    for number in (0, 1, 0, 2):
+        cache.get_or_make(("block", number), lambda: None, keep=2)
+    assert list(cache) == [("block", 0), ("block", 2)]
+
+
+def test_any_number_of_threads_finds_the_same_items():
+    cache = BoundedCache()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda n: cache.get_or_make(("square", n % 3), lambda: (n % 3) ** 2, keep=2), range(300)))
+    assert found == [(n % 3) ** 2 for n in range(300)]
+
+
+def _ask_in_child(cache):
+    with single_threaded_blas():
+        assert cache.get_or_make(("slow",), lambda: "made here", keep=1) == "made here"
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # that such a fork may wait for ever
+def test_a_child_does_not_wait_for_threads_of_its_parent():
+    cache, making, forked = BoundedCache(), threading.Event(), threading.Event()
+
+    def make():
+        making.set()
+        with STEP:  # which the fork waits for
+            time.sleep(0.05)
+        return forked.wait(PATIENCE)
+
+    def fork():
+        making.wait(PATIENCE)
+        child = multiprocessing.get_context("fork").Process(target=_ask_in_child, args=(cache,))
+        child.start()
+        child.join(PATIENCE)
+        forked.set()
+        child.kill()
+        return child.exitcode
+
+    assert at_once(lambda: cache.get_or_make(("slow",), make, keep=1), fork) == [True, 0]
+
+
+def test_a_pickle_is_empty():
+    cache = BoundedCache()
+    cache.get_or_make(("block",), lambda: 1, keep=1)
+    assert not pickle.loads(pickle.dumps(cache))

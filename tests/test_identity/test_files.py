@@ -1,6 +1,8 @@
 """A file is the model that its library's estimator makes of it: rounds, weights, links and formats, against live models."""
 
+import functools
 import json
+import operator
 import re
 import warnings
 from pathlib import Path
@@ -94,9 +96,7 @@ def test_rounds_beyond_the_file_are_refused():
     content = json.loads((FOLDER / "xgboost34_early.json").read_text())
     content["learner"]["attributes"]["best_iteration"] = "99"
     text = json.dumps(content).encode()
-    with pytest.raises(
-        ModelFormatError, match=r"best_iteration is 99\. The model has 7 boosting rounds\. Say how many with n_stages="
-    ):
+    with pytest.raises(ModelFormatError, match=r"best_iteration is 99\. .* 7 boosting rounds\. Say how many with n_stages="):
         loads(text)
     assert loads(text, n_stages=5).trees.n_trees == 5
     content["learner"]["attributes"]["best_iteration"] = "many"
@@ -113,12 +113,8 @@ def test_the_command_says_which_rounds_it_reads(tmp_path, monkeypatch, capsys):
     frame.to_csv("rows.csv", index=False)
     frame.assign(y=Y).to_csv("target.csv", index=False)
     best = f"the first {model.best_iteration + 1} of {rounds} boosting rounds (best_iteration)"
-    commands = [
-        ["explain", "model.json", "rows.csv"],
-        ["check", "model.json", "rows.csv"],
-        ["report", "model.json", "rows.csv"],
-        ["r2", "model.json", "target.csv", "--target", "y"],
-    ]
+    of_rows = [[name, "model.json", "rows.csv"] for name in ("explain", "check", "report")]
+    commands = [*of_rows, ["r2", "model.json", "target.csv", "--target", "y"]]
     for command in commands:
         for arguments, said in [([], best), (["--n-stages", "2"], f"the first 2 of {rounds} boosting rounds (n_stages)")]:
             assert not run(*command, *arguments)
@@ -126,12 +122,7 @@ def test_the_command_says_which_rounds_it_reads(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit):
             main([*command, "--n-stages", str(rounds)])
         assert "boosting rounds" not in capsys.readouterr().out
-
-
-def test_the_command_refuses_rounds_of_other_models(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("model.skops").write_bytes(b"")
-    Path("rows.csv").write_text("a\n1\n")
+    (tmp_path / "model.skops").write_bytes(b"")
     assert run("explain", "model.skops", "rows.csv", "--n-stages", "2")
     assert "--n-stages is for the files of boosters. Got model.skops" in re.sub(r"\s+", " ", capsys.readouterr().err)
 
@@ -205,9 +196,7 @@ def content_of(name):
     return json.loads(data) if name.endswith("json") else reference_ubj.read_ubj(data)
 
 
-NEWER = sorted(
-    path.name for path in FOLDER.glob("xgboost34_*") if path.suffix in (".ubj", ".json") and "expected" not in path.name
-)
+NEWER = sorted(path.name for path in FOLDER.glob("xgboost34_*") if "expected" not in path.name and "gblinear" not in path.name)
 
 
 @pytest.fixture
@@ -217,7 +206,7 @@ def unwarned():
     _xgboost_layout._warn_of_newer.cache_clear()
 
 
-@pytest.mark.parametrize("name", [name for name in NEWER if "gblinear" not in name])
+@pytest.mark.parametrize("name", NEWER)
 def test_a_newer_minor_format_is_read_with_one_warning(name, unwarned):
     content = content_of(name)
     expected = from_document(content).trees
@@ -232,27 +221,19 @@ def test_a_newer_minor_format_is_read_with_one_warning(name, unwarned):
         from_document(content, live=True)  # which has predictions of its own to be held against
 
 
-PLACES = {
-    "learner": "learner",
-    "learner_model_param": "learner.learner_model_param",
-    "gradient_booster": "learner.gradient_booster",
-    "model": "learner.gradient_booster.model",
-    "gbtree_model_param": "learner.gradient_booster.model.gbtree_model_param",
-    "cats": "learner.gradient_booster.model.cats",
+MODEL = ["learner", "gradient_booster", "model"]
+PLACES = {  # what messages call a part of a file, and the way to it
+    **{"": [], "learner": MODEL[:1], "learner_model_param": ["learner", "learner_model_param"], "gradient_booster": MODEL[:2]},
+    **{"model": MODEL, "gbtree_model_param": [*MODEL, "gbtree_model_param"], "cats": [*MODEL, "cats"]},
+    **{"trees": [*MODEL, "trees", 1], "tree_param": [*MODEL, "trees", 1, "tree_param"]},
 }
 
 
-@pytest.mark.parametrize("place", ["", *PLACES, "trees", "tree_param"])
+@pytest.mark.parametrize("place", PLACES)
 def test_unknown_entries_of_newer_formats_are_refused_by_name(place, unwarned):
     content = content_of("xgboost34_early.json")
     content["version"] = [3, 9, 0]
-    here = content
-    for step in PLACES.get(place, "").split(".") if place in PLACES else []:
-        here = here[step]
-    if place in ("trees", "tree_param"):
-        tree = content["learner"]["gradient_booster"]["model"]["trees"][1]
-        here = tree if place == "trees" else tree["tree_param"]
-    here["leaf_twist"] = [1.0]
+    functools.reduce(operator.getitem, PLACES[place], content)["leaf_twist"] = [1.0]
     name = f"{place}.leaf_twist".lstrip(".")
     for live in (False, True):
         with pytest.raises(ModelFormatError, match=f"XGBoost format 3.9 has an entry '{name}' that format 3.4 does not have"):
@@ -262,15 +243,10 @@ def test_unknown_entries_of_newer_formats_are_refused_by_name(place, unwarned):
 def test_unknown_entries_are_found_in_bytes_too(unwarned):
     data = (FOLDER / "xgboost34_multiclass.ubj").read_bytes()
     assert data.count(b"loss_changes") == 6
-    changed = data.replace(b"loss_changes", b"leaf_twister")
-    for content, unknown in ((read_ubj(data), False), (read_ubj(changed), True)):
-        content["version"] = [3, 9, 0]
-        if unknown:
-            with pytest.raises(ModelFormatError, match=r"has an entry 'trees.leaf_twister'"):
-                from_document(content)
-        else:
-            with pytest.warns(ExplanationWarning, match="newer than"):
-                assert from_document(content).trees.n_trees == 6
+    content = read_ubj(data.replace(b"loss_changes", b"leaf_twister"))
+    content["version"] = [3, 9, 0]
+    with pytest.raises(ModelFormatError, match=r"has an entry 'trees.leaf_twister'"):
+        from_document(content)
 
 
 def test_dropout_weights_of_format_3_4_count():

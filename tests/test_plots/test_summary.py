@@ -1,19 +1,30 @@
 """Bars, dots, colours of choice and the palette."""
 
+import itertools
 from dataclasses import replace
 
+import interpret.glassbox as glassbox
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas
+import pandas as pd
 import pytest
+from matplotlib import pyplot
+from sklearn.linear_model import LogisticRegression
 
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.results.plots import palette
-from exactshap.results.plots.overview import prepare_paths
-from exactshap.results.plots.scatter import prepare_scatter
+from exactshap.explainer import Explainer
+from exactshap.readers.additive import AdditiveModel
+from exactshap.results.plots import draw_marginals, draw_prepared, palette, prepare_marginals
+from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
+from exactshap.results.plots.overview import prepare_heatmap, prepare_paths, prepare_violin
+from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
+from exactshap.results.plots.shapes import draw_shape, prepare_shape
 from exactshap.results.plots.summary import prepare_bars, prepare_swarm
+from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 from explanation_factory import bilinear, linear
-from tolerances import assert_close
+from tolerances import NORMAL_TAILS, assert_close, roundings
 
 
 def rows(n=60, d=4, **changes):
@@ -196,3 +207,386 @@ def test_pictures_of_huge_and_tiny_values_are_those_of_others_in_another_unit(ki
         for one, two in zip(ours.collections, theirs.collections, strict=True):
             for path, same in zip(one.get_paths(), two.get_paths(), strict=True):
                 np.testing.assert_array_equal(path.vertices, same.vertices * [unit, 1.0])
+
+
+# --- intervals --------------------------------------------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(0)
+
+
+def uncertain(n=3, d=4, **changes):
+    factors = RNG.normal(size=(n, d, d))
+    return linear(RNG.normal(size=(n, d)), covariances=factors @ factors.transpose(0, 2, 1), **changes)
+
+
+def test_sorted_values_and_normal_intervals():
+    explanation = uncertain()
+    prepared = prepare_intervals(explanation, level=0.9)
+    order = np.argsort(-np.abs(explanation.values).mean(axis=0))
+    assert prepared.labels == tuple(explanation.feature_names[j] for j in order)
+    np.testing.assert_allclose(prepared.values, explanation.values[:, order])
+    np.testing.assert_allclose(prepared.half_width, 1.6448536269514722 * explanation.std[:, order])
+    assert prepared.kind == "credible"
+    np.testing.assert_array_equal(prepared.decided, np.abs(prepared.values) > prepared.half_width)
+
+
+def test_the_rest_adds_up_with_its_covariance():
+    explanation = uncertain()
+    prepared = prepare_intervals(explanation, 1, max_display=2)
+    order = np.argsort(-np.abs(explanation.values[1]))
+    rest = order[1:]
+    assert prepared.labels[1] == "3 others"
+    assert prepared.values[0, 1] == pytest.approx(explanation.values[1, rest].sum())
+    expected = 1.959963984540054 * np.sqrt(explanation.covariance(1)[np.ix_(rest, rest)].sum())
+    assert prepared.half_width[0, 1] == pytest.approx(expected)
+
+
+def test_sampled_values_have_confidence_intervals_and_an_open_rest():
+    X = RNG.normal(size=(3, 4))
+    prepared = prepare_intervals(linear(X, std_error=np.full((3, 4), 0.5)), max_display=3)
+    assert prepared.kind == "confidence"
+    np.testing.assert_allclose(prepared.half_width[:, :2], 1.959963984540054 * 0.5)
+    assert np.isnan(prepared.half_width[:, 2]).all()
+
+
+@pytest.mark.parametrize("i", [None, 0])
+def test_intervals_take_and_return_axes(i):
+    matplotlib.use("Agg")
+
+    figure, ax = plt.subplots()
+    prepared = prepare_intervals(uncertain(names=["a $", "b", "c", "d"]), i)
+    assert draw_intervals(prepared, ax) is ax
+    assert [label.get_text() for label in ax.get_yticklabels()] == [name.replace("$", r"\$") for name in prepared.labels]
+    assert "95 % credible interval" in ax.get_xlabel()
+    assert len(ax.patches) == (4 if i == 0 else 0)
+    figure.canvas.draw()
+    plt.close(figure)
+    other = draw_intervals(prepared)
+    plt.close(other.figure)
+
+
+@pytest.mark.parametrize(
+    ("explanation", "settings", "text"),
+    [
+        (linear(RNG.normal(size=(2, 3))), {}, "Intervals need a standard deviation"),
+        (uncertain(), {"level": 1.0}, "'level' parameter must be a float in"),
+        (uncertain(), {"max_display": 0}, "'max_display' parameter must be an int >= 1"),
+    ],
+)
+def test_intervals_refuse_bad_input(explanation, settings, text):
+    with pytest.raises(InputError, match=text):
+        prepare_intervals(explanation, **settings)
+
+
+# --- two samples ------------------------------------------------------------------------------------------------------
+
+
+def samples():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(80, 2)), rng.normal(loc=1.0, size=(50, 2))
+
+
+def test_densities_integrate_to_one_on_a_common_grid():
+    first, second = prepare_marginals(*samples(), ["x1", "x0"], ["share 0.1", ""])
+    assert (first.name, first.caption, second.name) == ("x1", "share 0.1", "x0")
+    assert first.categories is None
+    np.testing.assert_allclose(np.trapezoid(first.density, first.x, axis=1), 1.0, atol=NORMAL_TAILS)
+    peaks = first.x[first.density.argmax(axis=1)]
+    assert peaks[0] < peaks[1]
+
+
+def test_categories_are_frequencies():
+    one, other = pandas.DataFrame({"c": ["a", "a", "b", "c"]}), pandas.DataFrame({"c": ["b", "d"]})
+    marginal = prepare_marginals(one, other, ["c"])[0]
+    assert marginal.categories == ("a", "b", "c", "d")
+    assert marginal.density.tolist() == [[0.5, 0.25, 0.25, 0.0], [0.0, 0.5, 0.0, 0.5]]
+
+
+def test_rare_categories_are_put_together():
+    words = np.array([f"w{i:02d}" for i in range(15)])[:, None]
+    marginal = prepare_marginals(words, words, ["x0"])[0]
+    assert len(marginal.categories) == 10
+    assert marginal.categories[-1] == "others"
+    np.testing.assert_allclose(marginal.density.sum(axis=1), 1.0, rtol=roundings(5_000))
+
+
+def test_drawing_uses_the_axes_that_come_in():
+    marginals = prepare_marginals(*samples(), ["x0", "x1"])
+    axes = pyplot.subplots(1, 2)[1]
+    out = draw_marginals(*samples(), ["x0", "x1"], labels=("May", "June"), axes=axes)
+    assert out == list(axes)
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["May", "June"]
+    assert len(draw_prepared(marginals)) == 2
+    with pytest.raises(InputError, match=r"One ax is needed for each column\. Got 1 for 2"):
+        draw_prepared(marginals, axes=[axes[0]])
+
+
+def test_dates_are_densities_over_days():
+    days = pandas.DataFrame({"day": pandas.date_range("2024-01-01", periods=40).astype(str)})
+    (marginal,) = prepare_marginals(days[:25], days[25:], ["day"])
+    assert marginal.dates
+    assert marginal.categories is None
+    assert marginal.x[0] < 19723 < 19762 < marginal.x[-1]  # 2024-01-01 and 2024-02-09
+    (ax,) = draw_prepared([marginal])
+    ax.figure.draw_without_rendering()
+    assert any(
+        "2024" in text for text in [ax.xaxis.get_offset_text().get_text(), *(t.get_text() for t in ax.get_xticklabels())]
+    )
+
+
+def test_long_names_and_large_numbers_of_panels_do_not_overlap():
+    cells = np.random.default_rng(0).lognormal(11.0, 0.6, (80, 1))
+    table = pandas.DataFrame(cells, columns=["annual household income before taxes (EUR per year)"])
+    marginals = prepare_marginals(table[:40], table[40:], list(table) * 4, ["contribution 0.002"] * 4)
+    axes = draw_prepared(marginals, axes=pyplot.figure(figsize=(9, 2.5), layout="constrained").subplots(1, 4))
+    axes[0].figure.draw_without_rendering()
+    for texts in ([ax.title for ax in axes], axes[1].get_xticklabels()):
+        boxes = [text.get_window_extent() for text in texts]
+        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+
+
+def test_unknown_columns_are_refused():
+    with pytest.raises(InputError, match="The samples have no column 'x7'"):
+        prepare_marginals(*samples(), ["x7"])
+
+
+def test_missing_cells_are_a_share_next_to_the_name_or_a_category():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=(200, 2)), rng.normal(size=(100, 2))
+    one[:50, 0], other[:10, 0] = np.nan, np.nan
+    one[:, 1], other[:, 1] = np.repeat([0.0, np.nan], 100), 1.0
+    numbers, few = prepare_marginals(one, other, ["x0", "x1"], ["share 0.1", ""])
+    assert numbers.caption == "share 0.1; missing: 25%, 10%"
+    areas = np.trapezoid(numbers.density, numbers.x, axis=1)
+    assert np.abs(areas - [0.75, 0.9]).max() < 0.01  # the grid ends three bandwidths beyond the cells
+    assert few.categories == ("0.0", "1.0", "missing")
+    assert few.density.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+
+
+# --- waterfalls, scatters, heatmaps and violins, and what is drawn of awkward cells -----------------------------------
+
+
+def awkward():
+    """Explain one row with missing cells, a date, zeros and values of all sizes."""
+    values = np.array([[1.0, -0.5, 0.0, 1e-9, -1e-9, 0.3]])
+    cells = {"age": 31.0, "cabin": None, "fare": np.nan, "city": "x" * 80, "joined": np.datetime64("1912-04-10"), "cost": 1e6}
+    numbers = {"values": values, "prediction": 1.0 + values.sum(axis=1), "residual": [0.0], "tolerance": 1e-9}
+    return linear(values, names=list(cells), data=pandas.DataFrame([cells]), **numbers)
+
+
+def test_a_waterfall_leads_from_the_baseline_to_the_prediction():
+    source = linear(np.random.default_rng(0).normal(size=(5, 14)))
+    prepared = prepare_waterfall(source, 2)
+    assert prepared.labels[-1] == "5 other features"
+    assert len(prepared.labels) == 10
+    assert prepared.starts[-1] == source.baseline[2]
+    np.testing.assert_allclose(prepared.starts[:-1], (prepared.starts + prepared.values)[1:], rtol=roundings(14))
+    np.testing.assert_allclose(prepared.starts[0] + prepared.values[0], source.prediction[2], rtol=roundings(100))
+    order = np.argsort(-np.abs(source.values[2]))
+    np.testing.assert_array_equal(prepared.values[:9], source.values[2][order[:9]])
+
+
+@pytest.mark.parametrize("n", [1, 3, 14])
+def test_the_name_of_the_baseline_stands_clear_of_the_last_bar(n):
+    ax = draw_waterfall(prepare_waterfall(linear(np.random.default_rng(0).normal(size=(5, n)) + 1.0), 2))
+    ax.figure.canvas.draw()
+    name = next(text for text in ax.texts if "emptyset" in text.get_text()).get_window_extent()
+    assert name.y1 <= min(patch.get_window_extent().y0 for patch in ax.patches)
+
+
+def test_cells_of_a_waterfall_are_words():
+    labels = dict(label.split(" = ") for label in prepare_waterfall(awkward()).labels)
+    assert labels["cabin"] == labels["fare"] == "missing"
+    assert labels["joined"] == "1912-04-10"
+    assert labels["cost"] == "1,000,000"
+    assert len(labels["city"]) <= 30
+    truths = linear(np.ones((1, 2)), names=["garden", "age"], data=pandas.DataFrame({"garden": [True], "age": [3]}))
+    assert set(prepare_waterfall(truths).labels) == {"garden = True", "age = 3"}
+    axis = prepare_scatter(truths, 0).x
+    assert (axis.kind, axis.categories, axis.numbers.tolist()) == ("text", ("False", "True"), [1.0])
+    assert prepare_scatter(truths, 1).x.kind == "number"
+
+
+def test_zeros_have_no_bar_and_arrows_point_where_they_go():
+    prepared = prepare_waterfall(awkward())
+    ax = draw_waterfall(prepared)
+    bars = [patch.get_xy() for patch in ax.patches]
+    moved = [k for k, value in enumerate(prepared.values) if value]
+    assert len(bars) == len(moved) == 5
+    for k, corners in zip(moved, bars, strict=True):
+        tip = corners[2, 0]
+        assert tip == pytest.approx(prepared.starts[k] + prepared.values[k], rel=roundings(2))
+        assert np.sign(tip - prepared.starts[k]) == np.sign(prepared.values[k])
+        assert {corners[0, 0], corners[4, 0]} == {prepared.starts[k]}
+        low, high = sorted([prepared.starts[k], tip])
+        assert (corners[:, 0] >= low).all()
+        assert (corners[:, 0] <= high).all()  # no head is longer than its bar
+    texts = {text.get_text(): text.get_ha() for text in ax.texts}
+    assert "0" in texts
+    assert "+0" not in texts
+    assert (texts["+1"], texts["\N{MINUS SIGN}0.5"]) == ("left", "right")
+
+
+def table(n=80):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 3))
+    names, joined = [f"Passenger, Mr. number {i} of the ship" for i in range(n)], random.integers(0, 900, n)
+    data = pandas.DataFrame({"name": names, "joined": np.datetime64("1912-04-10") + joined})
+    data["class"] = random.choice(["a", "b", None], n)
+    return linear(X, names=list(data.columns), data=data)
+
+
+def test_dates_are_placed_by_their_days_and_written_short():
+    source = table()
+    prepared = prepare_scatter(source, 1)
+    assert prepared.x.kind == "date"
+    np.testing.assert_array_equal(prepared.x.numbers, source.data["joined"].to_numpy().astype("datetime64[D]").astype(float))
+    ax = draw_scatter(prepared)
+    ax.figure.canvas.draw()
+    names = [label.get_text() for label in ax.get_xticklabels()]
+    assert 2 <= len(names) <= 9
+    assert max(map(len, names)) <= 10
+
+
+def test_long_names_leave_room_for_the_dots():
+    ax = draw_scatter(prepare_scatter(table(), 0, 1))
+    ax.figure.canvas.draw()
+    assert max(len(label.get_text()) for label in ax.get_xticklabels()) <= 18
+    assert ax.get_position().height > 0.4
+
+
+def test_rows_without_a_cell_are_counted():
+    source = table()
+    prepared = prepare_scatter(source, 2, 2)
+    assert prepared.x.categories == ("a", "b")
+    ax = draw_scatter(prepared)
+    missing = int(source.data["class"].isna().sum())
+    assert ax.get_xlabel() == f"class (missing in {missing})"
+    assert sum(len(dots.get_offsets()) for dots in ax.collections) == 80
+
+
+def test_a_heatmap_holds_every_row_once():
+    source = linear(np.random.default_rng(0).normal(size=(40, 14)))
+    prepared = prepare_heatmap(source)
+    assert sorted(prepared.order) == list(range(40))
+    np.testing.assert_allclose(prepared.values.sum(axis=0), source.values[prepared.order].sum(axis=1), rtol=roundings(100))
+    np.testing.assert_array_equal(prepared.prediction, source.prediction[prepared.order])
+    assert prepared.labels[-1] == "5 others"
+    near = np.linalg.norm(np.diff(prepared.values, axis=1), axis=0).sum()
+    assert near < np.linalg.norm(np.diff(prepared.values[:, np.argsort(prepared.order)], axis=1), axis=0).sum()
+
+
+@pytest.mark.parametrize("n_rows", [1, 20])
+def test_a_heatmap_numbers_rows_and_keeps_a_long_unit_inside(n_rows):
+    unit = "one-vs-one decision function of Barbera vs Barolo, a class with a long name"
+    source = linear(np.random.default_rng(0).normal(size=(n_rows, 3)), unit=unit)
+    ax = source.plot.heatmap()
+    ax.figure.draw_without_rendering()
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
+    box = ax.figure.axes[-1].yaxis.label.get_window_extent()
+    assert box.y0 >= 0
+    assert box.y1 <= ax.figure.bbox.height
+
+
+def test_violins_hold_the_values_of_the_strongest_and_the_rest():
+    source = linear(np.random.default_rng(0).normal(size=(40, 14)))
+    prepared = prepare_violin(source, max_display=3)
+    np.testing.assert_allclose(prepared.values.sum(axis=1), source.values.sum(axis=1), rtol=roundings(100))
+    assert prepared.labels[-1] == "12 others"
+    linear(np.ones((4, 2))).plot.violin()  # values without spread
+
+
+# --- shapes of single columns -----------------------------------------------------------------------------------------
+
+
+RANDOM = np.random.default_rng(0)
+X, Z = (pd.DataFrame(RANDOM.normal(size=(n, 3)), columns=list("abc")) for n in (30, 11))
+MODEL = AdditiveModel(
+    [("a", lambda v: v[:, 0] ** 3), ("b", lambda v: np.nan_to_num(v[:, 0], nan=5.0)), (("a", "c"), lambda v: v.prod(axis=1))],
+    feature_names=["a", "b", "c"],
+)
+
+
+def both(rows=X, model=MODEL, **settings):
+    explainer = Explainer(model, Z, **settings)
+    return explainer(rows), explainer(rows, index="moebius")
+
+
+def test_the_curve_is_the_column_alone_and_the_points_are_the_values():
+    explanation, main = both()
+    shape, z = prepare_shape(explanation, main, "a"), Z.to_numpy()
+    alone = lambda x: (x[:, None] ** 3 - z[:, 0] ** 3 + (x[:, None] - z[:, 0]) * z[:, 2]).mean(axis=1)  # noqa: E731
+    np.testing.assert_allclose(shape.curve, alone(shape.curve_x), atol=roundings(500))
+    np.testing.assert_array_equal(shape.curve_x, np.sort(X["a"]))
+    np.testing.assert_array_equal(shape.x, X["a"])
+    np.testing.assert_array_equal(shape.values, explanation.values[:, 0])
+    assert (shape.unit, shape.game, shape.categories, shape.missing) == ("target", "value function: interventional", None, None)
+
+
+def test_without_interactions_the_points_lie_on_the_curve():
+    shape = prepare_shape(*both(), "b")
+    np.testing.assert_allclose(shape.values, np.interp(shape.x, shape.curve_x, shape.curve), atol=roundings(50))
+
+
+def test_the_curve_may_come_from_a_grid():
+    explainer = Explainer(MODEL, Z)
+    grid = pd.DataFrame({"a": np.linspace(-3, 3, 50), "b": 0.0, "c": 0.0})
+    shape = prepare_shape(explainer(X), explainer(grid, index="moebius"), 0)
+    assert len(shape.curve) == 50
+    assert len(shape.values) == 30
+
+
+def test_missing_values_are_drawn_left_of_the_rest():
+    rows = X.copy()
+    rows.loc[:3, "b"] = np.nan
+    shape = prepare_shape(*both(rows), 1)
+    assert shape.missing < rows["b"].min()
+    assert (shape.x == shape.missing).sum() == 4
+    ax = draw_shape(shape)
+    assert [label.get_text() for label in ax.get_xticklabels()][-1] == "missing"
+
+
+def test_text_gets_one_place_for_each_category():
+    frame = pd.DataFrame({"city": RANDOM.choice(["Oslo", "Rome", "Lima"], 100), "size": RANDOM.normal(size=100)})
+    y = (frame["city"] == "Rome") * (1.0 + frame["size"])
+    model = glassbox.ExplainableBoostingRegressor(interactions=1, outer_bags=1, max_rounds=20, n_jobs=1).fit(frame, y)
+    explainer = Explainer(model, frame)
+    rows = frame.assign(city=np.where(np.arange(100) % 9 == 0, None, frame["city"]))
+    shape = prepare_shape(explainer(rows), explainer(frame, index="moebius"), "city")
+    assert shape.categories == ("Lima", "Oslo", "Rome")
+    assert set(shape.x) == {0.0, 1.0, 2.0, shape.missing}
+    assert len(shape.curve) == 3
+    assert [label.get_text() for label in draw_shape(shape).get_xticklabels()] == ["Lima", "Oslo", "Rome", "missing"]
+
+
+def test_drawing_uses_the_axes_that_came_in():
+    explanation, main = both()
+    ax, shape = plt.subplots()[1], prepare_shape(explanation, main, "a")
+    assert explanation.plot.shape("a", main, ax=ax) is ax
+    assert ax.get_xlabel() == "a"
+    np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 1], shape.values)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), shape.curve)
+    assert "interventional" in ax.get_title()
+
+
+def test_one_output_of_several_is_drawn():
+    model = LogisticRegression().fit(X, np.digitize(X["a"], [-0.5, 0.5]))
+    explanation, main = both(model=model)
+    ax = explanation.plot.shape("a", main, output=1)
+    np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 1], explanation.values[:, 0, 1])
+    assert sorted(ax.lines[0].get_ydata()) == sorted(main.values[:, 0, 1])
+
+
+def test_bad_pairs_are_refused():
+    explanation, main = both()
+    with pytest.raises(InputError, match=r"must hold v\(\{j\}\) - v\(empty\)\. Got index='shapley'"):
+        prepare_shape(explanation, explanation, 0)
+    with pytest.raises(UnknownNameError, match="Unknown feature 'd'"):
+        prepare_shape(explanation, main, "d")
+    with pytest.raises(InputError, match="There is no feature 7"):
+        prepare_shape(explanation, main, 7)
+    with pytest.raises(InputError, match="'g' is a group of several"):
+        prepare_shape(*both(groups={"g": ["a", "b"]}), "g")
+    with pytest.raises(InputError, match="must be of one model"):
+        prepare_shape(explanation, both(groups={"g": ["a", "b"]})[1], 0)

@@ -70,9 +70,9 @@ def sources(folder):
 
 
 @pytest.mark.parametrize("number", range(15))
-def test_every_way_of_naming_files_gives_the_same_rows(number, folder, whole, tmp_path):
+def test_every_way_of_naming_files_gives_the_same_rows(number, folder, whole, tmp_path, pool):
     name, source, settings = list(sources(folder))[number]
-    result, found = run(source, tmp_path / "out", **settings)
+    result, found = run(source, tmp_path / "out", map=pool.map if "store" in name else None, **settings)
     pd.testing.assert_frame_equal(found, whole, check_exact=True, obj=name)
     assert result.n_rows == 60
     again, _ = run(source, tmp_path / "out", **settings)
@@ -114,12 +114,6 @@ def test_an_object_that_changes_in_a_store_is_seen_at_the_end(folder, tmp_path):
 
     with pytest.raises(InputError, match=r"a\.parquet has changed while it was read"):
         run("/rows", tmp_path / "out", filesystem=store, batch_rows=15, progress=interfere)
-
-
-def test_processes_read_a_store_too(folder, whole, tmp_path, pool):
-    store = fs.SubTreeFileSystem(str(folder.parent), fs.LocalFileSystem())
-    _, found = run("rows", tmp_path / "out", filesystem=store, map=pool.map, batch_rows=8)
-    pd.testing.assert_frame_equal(found, whole, check_exact=True)
 
 
 def test_csv_files_in_a_list_and_in_a_store(whole, tmp_path):
@@ -293,40 +287,6 @@ def test_importances_are_those_of_all_values_whatever_is_written(settings, folde
     assert (nothing.files, nothing.destination) == ((), None)
     assert "60 rows explained in" in repr(nothing)
     assert " in None" not in repr(nothing)
-
-
-def test_importances_travel_as_json():
-    importance = GlobalImportance.of(Partition(cases.svr(), keep=["id"])(cases.table()))
-    assert GlobalImportance.from_json(importance.to_json()) == importance
-
-
-def test_less_is_written_to_disk(tmp_path):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(4_000, 40)), columns=[f"feature {j}" for j in range(40)])
-    explainer = cases.Explainer(cases.Ridge().fit(X, X.sum(axis=1)), X[:5])
-    X.to_parquet(tmp_path / "a.parquet")
-    size = {}
-    for name, settings in {"all": {}, "float32": {"dtype": "float32"}, "top": {"top_k": 3}}.items():
-        result, _ = run(tmp_path / "a.parquet", tmp_path / name, explainer=explainer, keep=[], batch_rows=None, **settings)
-        size[name] = sum(path.stat().st_size for path in result.files)
-    assert size["float32"] < 0.6 * size["all"]
-    assert size["top"] < 0.25 * size["all"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "text"),
-    [
-        ({"top_k": 0}, "'top_k' parameter"),
-        ({"top_k": True}, "'top_k' parameter"),
-        ({"order": 0}, "'order' parameter"),
-        ({"order": "2"}, "'order' parameter"),
-        ({"dtype": "float16"}, "dtype='float16'"),
-        ({"keep": ["feature_1"], "top_k": 1}, "'feature_1'"),
-    ],
-)
-def test_settings_of_what_is_written_are_checked(settings, text):
-    with pytest.raises((InputError, UnknownNameError), match=text):
-        Partition(cases.svr(), **settings)
 
 
 # --- engines ----------------------------------------------------------------------------------------------------------
