@@ -21,6 +21,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, Explanation, decompose_r2, explain
 from exactshap.errors import ExactshapError, InputError, InputTypeError, UnknownNameError, UnsupportedModelError
+from exactshap.games import ProductGame
+from exactshap.solvers import count_sets, solve
 from tolerances import roundings
 
 rng = np.random.default_rng(1)
@@ -127,10 +129,15 @@ def reading(model=MODEL, *background, **settings):
     return lambda: Explainer(model, *background, **settings)
 
 
+def observed(value_function, seed):
+    return lambda: explain(Ridge().fit(A, Y), A[:2], A, value_function=value_function, random_state=seed)
+
+
 def explaining(X, **settings):
     return lambda: explain(NAMED if isinstance(X, pd.DataFrame) else MODEL, X, **settings)
 
 
+ORDER, SEED = "The 'order' parameter must be an int >= 1", "The 'random_state' parameter must be (None|an int >= 0)"
 HUGE = pd.array([1, 2, None, 4, 2**60 + 1], "Int64")
 REFUSED = {
     "29 empty": (reading(MODEL, A[:0]), InputError, r"0 sample\(s\).*while a minimum of 1 is required"),
@@ -145,7 +152,28 @@ REFUSED = {
     "value function": (reading(value_function="functionall"), UnknownNameError, "Did you mean 'functional'"),
     "path-dependent": (reading(value_function="path_dependent"), UnknownNameError, "SVR has no value function"),
     "settings": (reading(idnex="SV"), UnknownNameError, "SVR has no setting 'idnex'"),
+    "a misspelt setting": (reading(n_job=1), UnknownNameError, "no setting 'n_job'. Did you mean 'n_jobs'"),
+    "of a function": (
+        reading(A.sum, A[:2], feature_name=["a"]),
+        UnknownNameError,
+        "'feature_name'. Did you mean 'feature_names'",
+    ),
     "index": (explaining(A[:1], index="shaply"), UnknownNameError, "Did you mean 'shapley'"),
+    "order of a list": (explaining(A[:2], order=[1]), InputError, ORDER),
+    "order of text": (explaining(A[:2], order="2"), InputError, ORDER),
+    "order of a plan": (lambda: Explainer(MODEL).plan(A[:2], order=0), InputError, ORDER),
+    "order of a check": (lambda: Explainer(MODEL).verify(A[:2], order=1.0), InputError, ORDER),
+    "order of a game": (lambda: solve(ProductGame([1.0], [[2.0]], [[1.0]]), order=True), InputError, ORDER),
+    "order of sets": (lambda: count_sets(3, None), InputError, ORDER),
+    **{  # also where nothing is drawn
+        f"seed {seed}": (observed(f"observational{of}", seed), InputError, SEED)
+        for of, seed in (("", "abc"), ("-forest", -1), ("-copula", 1.5), ("", True))
+    },
+    "seed of waves": (
+        lambda: explain(GradientBoostingClassifier().fit(A, Y > 0), A[:2], A, output="probability", random_state=-1),
+        InputError,
+        SEED,
+    ),
     "37 class": (reading(SVC), InputTypeError, r"Got the class SVC. Pass a fitted estimator, such as SVC\(\).fit"),
     "37 none": (reading(None), InputTypeError, "Got None. Pass a fitted estimator"),
     "38 no model": (reading(object()), UnsupportedModelError, "or a function. Got `builtins.object`, which has no predict"),

@@ -23,12 +23,10 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC
 from sklearn.tree import DecisionTreeRegressor
 
-from exactshap import Explainer, explain
-from exactshap.errors import ExactnessError, ExplanationWarning, InputError
+from exactshap import Explainer
+from exactshap.errors import ExactnessError, ExplanationWarning
 from exactshap.explainer._certify import Check
-from exactshap.games import ProductGame
 from exactshap.readers import ModelState
-from exactshap.solvers import count_sets, solve
 from golden_models import unfitted
 from injected_faults import spoil
 
@@ -314,19 +312,6 @@ def test_a_cache_is_not_named_in_an_error_of_another_cause():
         assert ("cache_" in str(caught.value)) != is_cache
 
 
-@pytest.mark.parametrize("order", [[1], "2", None, 0, 1.0, True])
-@pytest.mark.parametrize("door", ["__call__", "plan", "verify"])
-def test_a_bad_order_is_refused_at_every_door(order, door):
-    with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
-        getattr(Explainer(Ridge().fit(X, Y), X[:5]), door)(X[:2], order=order)
-    with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
-        solve(ProductGame([1.0], [[2.0]], [[1.0]]), order=order)
-    assert count_sets(3, 1) == 3
-    if order != [1]:  # 1.0 and True are not 1, which was counted before
-        with pytest.raises(InputError, match="The 'order' parameter must be an int >= 1"):
-            count_sets(3, order)
-
-
 def test_a_changed_model_is_refused_before_all_rows_are_solved(monkeypatch):
     model = SVR().fit(X, Y)
     explainer, solved = Explainer(model, X[:10]), []
@@ -369,19 +354,6 @@ def test_values_by_background_row_are_those_of_the_model():
     model.fit(X, OTHER)
     with pytest.raises(ExactnessError, match=CHANGED):
         explainer.background_values(X[:2])
-
-
-@pytest.mark.parametrize("seed", ["abc", -1, 1.5, True])
-@pytest.mark.parametrize(
-    "question",
-    [{"output": "probability"}, *({"value_function": f"observational{of}"} for of in ("", "-forest", "-copula"))],
-    ids=str,
-)
-def test_a_bad_seed_is_refused_where_nothing_is_drawn_either(question, seed):
-    labels = (np.median(Y) < Y).astype(int)
-    model = xgboost.XGBClassifier(n_estimators=3, max_depth=2, n_jobs=1) if "output" in question else Ridge()
-    with pytest.raises(InputError, match=r"The 'random_state' parameter must be (None|an int >= 0)"):
-        explain(model.fit(X, labels), X[:2], X[:50], **question, random_state=seed)
 
 
 def test_a_copy_does_without_a_model_that_the_reader_holds_in_another_form():

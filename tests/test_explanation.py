@@ -254,14 +254,6 @@ def test_standard_deviations_come_from_covariances():
     np.testing.assert_array_equal(explanation.covariance(-1), covariances[-1])
 
 
-def test_empty_explanations_work():
-    empty = linear(np.empty((0, 3)))
-    assert len(empty) == 0
-    assert empty.certificate().passed
-    assert "0 rows x 3 features" in repr(empty)
-    assert empty.to_frame("pandas").shape == (0, 3)
-
-
 @pytest.mark.parametrize("name", ["interventional", "baseline", "functional", "path_dependent", "observational"])
 def test_repr_says_which_game_was_played_and_what_it_is_not(name):
     text = repr(linear(X, value_function=name, background_size=7))

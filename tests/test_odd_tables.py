@@ -208,13 +208,6 @@ def test_rankers_are_explained():
     )
 
 
-@pytest.mark.parametrize("name", ["backgroud_weights", "feature_name", "n_job", "memory_limits"])
-def test_misspelt_settings_are_recognised(name):
-    for model in (SVR().fit(FRAME, Y), lambda rows: rows["c"]):
-        with pytest.raises(UnknownNameError, match=f"no setting '{name}'. Did you mean '"):
-            Explainer(model, FRAME[:5], **{name: 1})
-
-
 def test_refusals_tell_need_and_limit_apart():
     explainer = Explainer(SVR().fit(FRAME, Y), FRAME[:5])
     needed = explainer.reader.memory(1, 1)

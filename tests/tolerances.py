@@ -116,9 +116,6 @@ COORDINATE_DESCENT = 2e-3
 FLOAT32_FUNCTION = 1e-5
 """A function that returns single precision: 6e-8 relative, values of size ten, a few dozen of them added up."""
 
-SERIES = 1e-4
-"""A few hundred terms of a quadrature or a limit that was cut where the next one is smaller than that."""
-
 
 def chance(deviations, standard_error):
     """So many standard errors of a mean: 4.5 are left once in 150,000 draws, three once in 370 (with a fixed seed: never again)."""
