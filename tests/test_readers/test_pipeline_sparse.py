@@ -128,22 +128,13 @@ def test_rows_may_be_sparse(make):
     assert explanation.data.shape == (6, 4)
 
 
-def test_probabilities_of_a_classifier_behind_a_sparse_step_are_its_own():
-    xgb = pytest.importorskip("xgboost")
-    model = make_pipeline(encoder(), xgb.XGBClassifier(n_estimators=20, max_depth=3)).fit(FRAME, Y > 1)
-    explanation = explain(model, ROWS)
-    p = model.predict_proba(ROWS)[:, 1].astype(float)
-    np.testing.assert_allclose(explanation.baseline + explanation.values.sum(axis=1), np.log(p / (1 - p)), atol=20 * SINGLE)
-
-
-def test_dense_and_sparse_rows_do_not_mix():
-    rows = matrix(2)
-    model = Ridge().fit(rows, rows.toarray()[:, 0])
-    with pytest.raises(InputTypeError, match=r"do not mix\. `X` is dense, `background` is sparse"):
-        explain(model, rows[:3].toarray(), rows[:9])
-
-
-def test_functions_are_called_with_dense_rows():
-    rows = matrix(3)
-    with pytest.raises(InputTypeError, match="Functions are called with dense rows"):
-        explain(lambda block: block[:, 0], rows[:3], rows[:9])
+@pytest.mark.parametrize(
+    ("model", "rows", "words"),
+    [
+        (Ridge().fit(matrix(2), np.arange(200.0)), matrix(2)[:3].toarray(), "do not mix. `X` is dense, `background` is sparse"),
+        (lambda block: block[:, 0], matrix(2)[:3], "Functions are called with dense rows"),
+    ],
+)
+def test_dense_and_sparse_rows_do_not_mix(model, rows, words):
+    with pytest.raises(InputTypeError, match=words):
+        explain(model, rows, matrix(2)[:9])

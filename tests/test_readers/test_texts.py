@@ -24,8 +24,8 @@ FORMS = {
     "array": lambda: TEXTS,
     "objects": lambda: TEXTS.astype(object),
     "column": lambda: TEXTS.reshape(-1, 1),
-    "series": lambda: pytest.importorskip("pandas").Series(TEXTS),
-    "frame": lambda: pytest.importorskip("pandas").DataFrame({"text": TEXTS}),
+    "series": lambda: pd.Series(TEXTS),
+    "frame": lambda: pd.DataFrame({"text": TEXTS}),
     "polars": lambda: pytest.importorskip("polars").DataFrame({"text": TEXTS}),
 }
 VECTORIZERS = {"tf-idf": TfidfVectorizer, "counts": CountVectorizer, "hashes": lambda: HashingVectorizer(n_features=64)}
@@ -57,7 +57,6 @@ def test_functions_take_texts_as_they_were_passed(form):
 @pytest.mark.parametrize("background", ["list", "series", "named", "frame"])
 @pytest.mark.parametrize("form", ["array", "series", "named", "frame"])
 def test_rows_and_background_may_come_in_different_containers(form, background):
-    pd = pytest.importorskip("pandas")
     forms = FORMS | {"named": lambda: pd.Series(TEXTS, name="review"), "frame": lambda: pd.DataFrame({"review": TEXTS})}
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
     rows, others = forms[form]()[:3], forms[background]()[10:20]
@@ -69,14 +68,12 @@ def test_rows_and_background_may_come_in_different_containers(form, background):
 
 
 def test_series_of_two_names_are_refused():
-    pd = pytest.importorskip("pandas")
     model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
     with pytest.raises(UnknownNameError, match=r"Missing: \['other'\]; unexpected: \['review'\]"):
         explain(model, pd.Series(TEXTS[:3], name="review"), pd.Series(TEXTS[10:20], name="other"))
 
 
 def test_texts_beside_numbers_are_a_player():
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"text": TEXTS, "length": [float(len(text)) for text in TEXTS]})
     columns = make_column_transformer((TfidfVectorizer(), "text"), remainder="passthrough")
     model = make_pipeline(columns, LinearSVC()).fit(frame, LABELS)
@@ -96,7 +93,6 @@ def test_words_are_players_of_the_last_step():
 
 
 def test_what_is_wrong_is_said():
-    pd = pytest.importorskip("pandas")
     with pytest.raises(NotFittedError, match="TfidfVectorizer instance is not fitted yet"):
         explain(make_pipeline(TfidfVectorizer(), LinearSVC()), TEXTS[:2], TEXTS[10:])
     model = make_pipeline(TfidfVectorizer(), LinearSVC()).fit(TEXTS, LABELS)
