@@ -1,5 +1,4 @@
 import functools
-import pickle
 import warnings
 
 import numpy as np
@@ -7,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.explainer import Explainer, explain
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
@@ -199,13 +198,3 @@ def test_single_class_models_are_refused():
     one = fitted(CLASSIFIER, F, np.zeros(len(F), int))
     with pytest.raises(UnsupportedStructureError, match=r"scores that are not finite\. It was fitted on a single class"):
         Explainer(one, Z)
-
-
-def test_the_model_is_not_changed_and_a_score_that_is_edited_in_place_is_seen(regressor):
-    model = pickle.loads(pickle.dumps(regressor))
-    before, explainer = pickle.dumps(model), Explainer(model)
-    explainer(X)
-    assert pickle.dumps(model) == before
-    model.term_scores_[0][...] += 0.01
-    with pytest.raises(ExactnessError, match="has changed since it was read"):
-        explainer(X)

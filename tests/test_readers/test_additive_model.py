@@ -117,24 +117,6 @@ def test_frames_names_and_polars():
         model.predict(pd.DataFrame(Z, columns=["a", "b", "c", "d", "z"]))
 
 
-def test_cost_is_flat_in_the_number_of_columns():
-    """Five-player terms among 400 columns: the rows that are evaluated depend on the terms alone."""
-    calls = []
-
-    def counted(v):
-        calls.append(len(v))
-        return v.prod(axis=1)
-
-    counts = []
-    for n in (10, 400):
-        calls.clear()
-        rows = np.random.default_rng(1).normal(size=(20, n))
-        model = AdditiveModel([(tuple(range(l, l + 5)), counted) for l in range(5)], n_features=n)
-        Explainer(model, rows[10:])(rows[:10])
-        counts.append(sum(calls))
-    assert counts[0] == counts[1]
-
-
 def test_nan_is_passed_to_functions_that_know_it():
     model = AdditiveModel([((0, 1), lambda v: np.nan_to_num(v, nan=9.0).prod(axis=1))])
     rows = np.array([[np.nan, 2.0]])

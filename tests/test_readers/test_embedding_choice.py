@@ -1,7 +1,6 @@
 """Which form of the embeddings runs, under which limits, on how many threads, and what it says about its error."""
 
 import itertools
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from exactshap.frames import as_table
 from exactshap.kernels import RBF
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.readers.kernel_machines.observational import _embedding_choice
-from exactshap.solvers import choose
 from tolerances import HALF_THE_DIGITS, ridge
 
 RNG = np.random.default_rng(0)
@@ -122,43 +120,6 @@ def test_memory_chooses_as_well():
         Explainer(machine(), memory_limit=1000, **GAME)
 
 
-def test_rows_that_do_not_fit_are_refused_with_the_number_and_the_route():
-    explainer = Explainer(machine(), n_landmarks=None, **GAME)
-    explainer.memory_limit = 1e5
-    with pytest.raises(
-        BudgetError, match=r"one row .* does not fit in memory_limit.*GiB; the limit.*n_landmarks=\d+ for the Nys"
-    ):
-        explainer(X)
-
-
-@pytest.mark.parametrize("settings", [{"n_landmarks": None}, {"n_landmarks": 60}], ids=["exact", "landmarks"])
-def test_memory_stays_under_the_forecast(settings):
-    points = np.random.default_rng(1).normal(size=(400, 5))
-    model = KernelMachine(points, np.ones(400), RBF(2.0))
-    explain(model, points, **GAME, **settings)
-    tracemalloc.start()
-    explainer = Explainer(model, **GAME, **settings)
-    explainer(points)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    routes, conditional = explainer.reader.strategy.routes, explainer.reader.strategy
-    kept = routes.exact_bytes() if settings["n_landmarks"] is None else routes.landmark_bytes(60)
-    forecast = kept + conditional.memory(400, 1)
-    assert forecast / 6 < peak < forecast
-
-
-def test_choose_states_the_forecast_of_each_form():
-    game = Explainer(machine(), **GAME).reader.game(as_table(X[:2]))
-    plan = choose(game)
-    assert plan.exact
-    assert plan.method == "enumeration"
-    assert "exact embeddings of 60 rows need" in plan.reason
-    assert "Nystroem with 30 landmarks need" in plan.reason
-    approximate = choose(Explainer(machine(), n_landmarks=20, **GAME).reader.game(as_table(X[:2])))
-    assert not approximate.exact
-    assert "exact for an approximated game" in str(approximate)
-
-
 # -- the error that is reported ----------------------------------------------------------------------------------------
 
 
@@ -179,14 +140,7 @@ def test_the_estimate_is_of_the_size_of_the_error(n_landmarks):
     assert np.mean(off <= explainer(rows).approximation_error) > 0.8
 
 
-def test_the_estimate_follows_rows_targets_and_files(tmp_path):
-    explainer = Explainer(machine(), n_landmarks=20, **GAME)
-    explanation = explainer(X[:9])
-    np.testing.assert_array_equal(explanation[2:5].approximation_error, explanation.approximation_error[2:5])
-    explanation.save(tmp_path / "e.npz")
-    loaded = type(explanation).load(tmp_path / "e.npz")
-    np.testing.assert_array_equal(loaded.approximation_error, explanation.approximation_error)
-    assert loaded.kind == "approximate"
+def test_the_estimate_follows_the_unit_of_the_target():
     inner = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.1)
     scaled = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, 7.0 * ALPHA)
     plain = KernelRidge(kernel="rbf", gamma=0.2, alpha=0.1).fit(X, (ALPHA - ALPHA.mean()) / ALPHA.std())

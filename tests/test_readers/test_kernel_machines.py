@@ -284,13 +284,6 @@ def test_independent_marginals_are_another_game_and_exact():
     np.testing.assert_allclose(game.value(masks)[:, 0], values, rtol=roundings(50_000))
 
 
-def test_streaming_in_tiles_changes_nothing():
-    model, background = gp(RBF(2.0) + 0.5 * RBF(4.0) + DotProduct(), Y), X[8:40]
-    whole = explain(model, X[:9], background)
-    tiled = explain(model, X[:9], background, memory_limit=2**18, uncertainty=False)  # tiles of 2,048 factors
-    np.testing.assert_allclose(tiled.values, whole.values, atol=roundings(50_000) * np.abs(whole.values).max())
-
-
 def test_outputs_of_a_multiclass_machine():
     model, two = SVC().fit(X, CLASSES), SVC().fit(X, CLASSES > 1)
     everything, one = explain(model, X[:3]), explain(model, X[:3], output="1 vs 3")

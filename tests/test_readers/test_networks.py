@@ -75,6 +75,19 @@ def network_of(weights, **settings):
             UnsupportedStructureError,
             "one hidden layer only",
         ),
+        (
+            lambda: explain(classifier(y=np.arange(80) % 3), rows(2), rows(4)),
+            UnsupportedStructureError,
+            "one score, of two classes",
+        ),
+        *(  # of three classes, too: the arrays of its first layers are no scores
+            (
+                lambda y=y: explain(classifier(y=y, hidden_layer_sizes=(3, 3)), rows(2), rows(4)),
+                UnsupportedStructureError,
+                "one hidden layer only",
+            )
+            for y in (None, np.arange(80) % 3)
+        ),
     ],
 )
 def test_refusals(call, error, words):
@@ -159,21 +172,6 @@ def test_log_odds_that_probabilities_do_not_resolve():
         model.coefs_[0], model.intercepts_[0], model.coefs_[1][:, 0], model.intercepts_[1], activation=model.activation
     )
     np.testing.assert_allclose(explain(by_arrays, X, background).values, near.values, rtol=0, atol=100.0 * RESPONSE)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_classifiers_that_are_refused():
-    X, background = rows(2, 2), rows(4, 1)
-    many = classifier(y=np.arange(80) % 3)
-    with pytest.raises(UnsupportedStructureError, match="one score, of two classes"):
-        explain(many, X, background)
-    arrays = (many.coefs_[0], many.intercepts_[0], many.coefs_[1], many.intercepts_[1])
-    assert explain(OneLayerNetwork(*arrays, activation="relu"), X, background).values.shape == (2, D, 3)
-    with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
-        explain(classifier(hidden_layer_sizes=(3, 3)), X, background)
-    # Of three classes, too: the arrays of its first layers are no scores
-    with pytest.raises(UnsupportedStructureError, match="one hidden layer only"):
-        explain(classifier(y=np.arange(80) % 3, hidden_layer_sizes=(3, 3)), X, background)
 
 
 @pytest.mark.parametrize(("index", "order", "scale"), [("shapley", 1, 1e-300), ("banzhaf", 1, 30.0), ("k-sii", 2, 1.0)])

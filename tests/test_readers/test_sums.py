@@ -189,15 +189,6 @@ def test_games_without_a_background():
         explain(Vote(MIXED[1:]).fit(X[FEW], Y[FEW]), ROWS)
 
 
-def test_costs_are_those_of_all_members():
-    model = Vote(MIXED).fit(X[FEW], Y[FEW])
-    whole, parts = Explainer(model, BACKGROUND), [Explainer(part, BACKGROUND).reader for part in model.estimators_]
-    assert whole.reader.memory(5, 1) > max(part.memory(5, 1) for part in parts)
-    plan = whole.plan(ROWS)
-    assert plan.exact
-    assert plan.method.startswith("sum of 3 models: ")
-
-
 # -- the own prediction of the ensemble ----------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +10,10 @@ from exactshap import Explainer, decompose_r2, explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
-from exactshap.trees import convert, load, take_trees
+from exactshap.trees import convert, load
 from exactshap.trees.ensemble import encode
-from oracles import shapley_of, subsets
 from tolerances import assert_close, roundings
-from tree_models import brute_shapley, own_value
+from tree_models import brute_shapley
 
 catboost = pytest.importorskip("catboost")
 pd = pytest.importorskip("pandas")
@@ -135,34 +133,6 @@ def test_groups_that_do_not_hold_a_combination_are_refused():
         "+".join(next(iter(groups.values()))),
         *(name for name in FRAME.columns if name not in next(iter(groups.values()))),
     )
-
-
-@pytest.mark.parametrize("game", ["residual", "ensemble"])
-@pytest.mark.parametrize("name", ["default", "one-hot", "combined"])
-def test_r2_is_the_sum_over_coalitions(name, game):
-    """Q(S) of every coalition from the recursive definition, for a few rows."""
-    model = MODELS[name]
-    groups = closed_groups(model) if name == "combined" else None
-    rows, target = FRAME[:6], Y[:6]
-    shares = decompose_r2(model, rows, target, game=game, groups=groups)
-    ensemble = convert(model)
-    explainer = Explainer(model, groups=groups)
-
-    X, players = encode(ensemble, as_table(rows)), ensemble.tree_players(explainer.reader.traits.players)
-    d, n_trees, sst = len(players), ensemble.trees.n_trees, np.sum((target - target.mean()) ** 2)
-    zero = np.zeros(1)
-
-    singles = [replace(take_trees(ensemble.trees, np.array([k])), constant=zero) for k in range(n_trees)]
-
-    def known(S):
-        columns = {j for p in S for j in players[p]}
-        return np.array([[float(own_value(tree, row, columns)) for tree in singles] for row in X])
-
-    f = {S: known(S) for S in subsets(range(d))}
-    start = target - ensemble.trees.constant[0]
-    before = start[:, None] - np.cumsum(f[frozenset(range(d))], axis=1) + f[frozenset(range(d))]
-    Q = {S: np.sum((before - g) ** 2) if game == "residual" else np.sum((start - g.sum(axis=1)) ** 2) for S, g in f.items()}
-    np.testing.assert_allclose(shares.values, -shapley_of(lambda S: Q[frozenset(S)], d) / sst, atol=roundings(50_000))
 
 
 def frames():

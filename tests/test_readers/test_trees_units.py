@@ -164,35 +164,3 @@ def test_an_isolation_forest_of_one_column():
     length = np.mean([tree.decision_path(X[:4, :1].astype(np.float32)).sum(axis=1) - 1 for tree in model.estimators_], axis=0)
     assert (explanation.prediction >= np.ravel(length)).all()
     assert_close(explanation.values[:, 0], explanation.prediction - explanation.baseline, 1.0, 100, 1)
-
-
-def test_the_text_of_a_model_is_one_line():
-    model = convert(UNITS["forest of targets"][0]())
-    trees = f"<FlatTrees: 3 trees, {model.trees.n_nodes} nodes, 3 columns, 2 outputs>"
-    assert repr(model) == f"<TreeModel 'RandomForestRegressor' of scikit-learn: {trees}, 'target 0', 'target 1' (target)>"
-
-
-def counts(**settings):
-    few = {"objective": "count:poisson", "n_estimators": 5, "max_depth": 2, "n_jobs": 1}
-    return pytest.importorskip("xgboost").XGBRegressor(**few | settings)
-
-
-@pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
-def test_models_without_offsets_are_not_warned_of():
-    library, likely = pytest.importorskip("xgboost"), (Y > 1.5).astype(float)
-    by_function = library.train({"max_depth": 2, "nthread": 1}, library.DMatrix(X, Y), 5, obj=custom)
-    for model in (
-        counts().fit(X, RANKS),
-        counts().fit(X, RANKS, sample_weight=np.random.default_rng(1).uniform(0.5, 3.0, len(X))),
-        counts(base_score=0.5).fit(X, RANKS),
-        counts(subsample=0.5).fit(X, RANKS),
-        counts(num_parallel_tree=3, colsample_bytree=0.5).fit(X, RANKS),
-        counts(objective=lambda y, margin: (margin - y, np.ones(len(y)))).fit(X, RANKS),
-        xgb("reg:squarederror", 1e6 * Y),
-        xgb("binary:logistic", likely),
-        xgb("binary:logistic", likely, scale_pos_weight=3.0),
-        xgb("reg:absoluteerror"),
-        xgb("multi:softprob", RANKS, num_class=4),
-        by_function,
-    ):
-        Explainer(model)(X[:2])
