@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from exactshap import Explainer, Explanation, explain
+from exactshap import Explainer, Explanation, decompose_hsic, decompose_mmd, decompose_r2, explain
 from exactshap.errors import InputError, UnknownNameError
 
 pd = pytest.importorskip("pandas")
@@ -123,6 +123,13 @@ def test_categories_of_numbered_columns(make):
     found, by_call = (explain(one, X[:3], X[20:30]) for one in (model, lambda rows: model.predict(rows)))
     np.testing.assert_allclose(found.values, by_call.values, atol=ROUNDING)
     assert found.feature_names == by_call.feature_names == ("0", "1", "2")
+
+
+def test_decompositions_take_them():
+    X, model = frame("numbers"), RandomForestRegressor(5, random_state=0).fit(ARRAY, Y)
+    assert decompose_mmd(X[:60], X[60:]).feature_names == LABELS["numbers"][1]
+    assert decompose_hsic(X, Y).feature_names == LABELS["numbers"][1]
+    np.testing.assert_allclose(decompose_r2(model, X, Y).values, decompose_r2(model, ARRAY, Y).values, atol=ROUNDING)
 
 
 def test_labels_that_are_one_text_are_refused():

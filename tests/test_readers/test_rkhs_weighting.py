@@ -1,9 +1,11 @@
 """Weightings as additive games: brute force on hand-masked predictions, Algorithm 1 as it is written, and the interpolant's twin."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import erf
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError
@@ -100,6 +102,40 @@ def test_functions_that_no_grid_resolves_are_called():
     assert interpolate(lambda v: np.zeros(len(v)), Growth(2, 1, 0.0, lambda radius, tilt: 1.0, 2.0)) is not None
     wavy = replace(_growth(WeightingTerm((0, 1), np.ones((1, 2)), np.ones(1), Relu())), norm=10.0)
     assert interpolate(lambda v: np.abs(v[:, 0] - 0.3 * v[:, 1]), wavy) is None  # not what the growth is of
+
+
+def complex_expectation(base, W, x):
+    """E_w[K(u, w) phi(w, x)] of complex x, from the closed form with a complex error function; of shape (n_terms,)."""
+    gamma, N = base.width(W.shape[1]), np.sqrt(np.sum(x * x))
+    zeta = 1.0 / math.sqrt(base.sigma**-2 + gamma**-2)
+    C = (1.0 + base.sigma**2 / gamma**2) ** (-W.shape[1] / 2) * np.exp(-(W**2).sum(axis=1) / 2 / (base.sigma**2 + gamma**2))
+    S = W @ x * base.sigma**2 / (base.sigma**2 + gamma**2) / (math.sqrt(2.0) * zeta * N)
+    if isinstance(base, Sign):
+        return C * erf(S)
+    return C * zeta * N / math.sqrt(2.0 * math.pi) * (np.exp(-S * S) + math.sqrt(math.pi) * S * (1.0 + erf(S)))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("base", [Relu(0.7, max_theta=0.4), Sign(1.3, max_theta=0.6)], ids=str)
+def test_theta_of_complex_rows_is_the_largest_value_of_a_function_of_norm_one(base, k):
+    """sup |f(x)| over a' G a <= 1 is sqrt(psi^H G^-1 psi), which grows to theta with the number of terms."""
+    rng = np.random.default_rng(0)
+    W, real = base.sample(rng, k, 500), rng.normal(size=k)
+    np.testing.assert_allclose(
+        complex_expectation(base, W, real.astype(complex)),
+        base.expectation(W, real[None])[0],
+        rtol=conditioned(1e6),
+        atol=roundings(5),
+    )
+    inverse = np.linalg.pinv(base.kernel(W, W, k), rcond=1e-8, hermitian=True)
+    for imaginary in (0.0, 0.2, 0.35):
+        x = np.array([1.0, *rng.uniform(-1, 1, size=k - 1)], complex)
+        x[1] += 1j * imaginary
+        squared, tilt = abs(np.sum(x * x)), np.sum(np.abs(x) ** 2) / abs(np.sum(x * x))
+        assert tilt <= base.largest_tilt(k)
+        psi, theta = complex_expectation(base, W, x), base.theta(k, math.sqrt(squared), tilt)
+        found = math.sqrt((psi.conj() @ inverse @ psi).real)
+        assert 0.999 * theta < found < theta * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize(("n", "half_width"), [(6, 1.0), (12, 1.0), (8, 0.25)])

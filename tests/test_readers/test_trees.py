@@ -233,7 +233,7 @@ STAGES = {  # outputs of the trees, their stages, whether each corrects those be
     **{f"{name} of three classes": THREE_BY_STAGE for name in ("hist", "xgboost", "lightgbm")},
     "xgboost, parallel trees": ([-1] * 8, np.repeat(np.arange(4), 2), True),
     "xgboost forest": ([-1] * 4, [0] * 4, True),
-    "forest": ([-1] * 4, range(4), False),
+    "forest": ([-1] * 4, [0] * 4, False),
     "lightgbm forest": ([-1] * 4, range(4), False),
 }
 
