@@ -1,6 +1,7 @@
 """Which form of the embeddings runs, under which limits, on how many threads, and what it says about its error."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from exactshap.frames import as_table
 from exactshap.kernels import RBF
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.readers.kernel_machines.observational import _embedding_choice
+from exactshap.solvers import choose
 from tolerances import HALF_THE_DIGITS, ridge
 
 RNG = np.random.default_rng(0)
@@ -118,6 +120,34 @@ def test_memory_chooses_as_well():
         Explainer(machine(), memory_limit=explainer_limit, n_landmarks=None, **GAME)
     with pytest.raises(BudgetError, match=r"60 rows do not fit in memory_limit.*fewer rows as background"):
         Explainer(machine(), memory_limit=1000, **GAME)
+
+
+@pytest.mark.parametrize("settings", [{"n_landmarks": None}, {"n_landmarks": 60}], ids=["exact", "landmarks"])
+def test_memory_stays_under_the_forecast(settings):
+    points = np.random.default_rng(1).normal(size=(400, 5))
+    model = KernelMachine(points, np.ones(400), RBF(2.0))
+    explain(model, points, **GAME, **settings)
+    tracemalloc.start()
+    explainer = Explainer(model, **GAME, **settings)
+    explainer(points)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    routes, conditional = explainer.reader.strategy.routes, explainer.reader.strategy
+    kept = routes.exact_bytes() if settings["n_landmarks"] is None else routes.landmark_bytes(60)
+    forecast = kept + conditional.memory(400, 1)
+    assert forecast / 6 < peak < forecast
+
+
+def test_choose_states_the_forecast_of_each_form():
+    game = Explainer(machine(), **GAME).reader.game(as_table(X[:2]))
+    plan = choose(game)
+    assert plan.exact
+    assert plan.method == "enumeration"
+    assert "exact embeddings of 60 rows need" in plan.reason
+    assert "Nystroem with 30 landmarks need" in plan.reason
+    approximate = choose(Explainer(machine(), n_landmarks=20, **GAME).reader.game(as_table(X[:2])))
+    assert not approximate.exact
+    assert "exact for an approximated game" in str(approximate)
 
 
 # -- the error that is reported ----------------------------------------------------------------------------------------

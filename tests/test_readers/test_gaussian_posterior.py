@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -302,6 +303,24 @@ def test_pairs_beyond_the_limit(monkeypatch):
         explain(model, ROWS, BACKGROUND, order=2, uncertainty=True)
     with pytest.raises(InputError, match=r"for values of order 1 and 2.*Got order=3"):
         explain(model, ROWS, BACKGROUND, order=3, uncertainty=True)
+
+
+@pytest.mark.parametrize(("order", "background", "components"), [(1, 20, 2), (2, 20, 1)])
+def test_memory_stays_under_the_forecast(order, background, components):
+    points = np.random.default_rng(1).normal(size=(300, 8))
+    kernel = k.RBF(4.0) if components == 1 else k.RBF(4.0) + k.ConstantKernel(0.5) * k.RBF(2.0)
+    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(points, points.sum(axis=1))
+    explainer = Explainer(model, points[:background], uncertainty=True)
+    explainer(points[:2], order=order)
+    tracemalloc.start()
+    explainer(points[:60], order=order)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    forecast = explainer.plan(points[:2], order=order)
+    reader = explainer.reader
+    needed = reader.memory(min(60, reader.traits.block_rows), order)
+    assert forecast.memory <= needed
+    assert needed / 10 < peak < needed + 8 * 60 * 8 * 8 * 6  # and the result itself
 
 
 # -- memory ----------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.testing import check_reader
 from oracles import interventional_values
-from tolerances import assert_close
+from tolerances import assert_close, roundings
 
 RNG = np.random.default_rng(0)
 WIDE = RNG.normal(size=(40, 11))
@@ -100,6 +100,17 @@ def test_covariances_and_normalized_games_know_all_players():
     shared = explain(machine, WIDE[20:22], value_function="normalized")
     assert np.all(shared.values[:, 3] != 0.0)
     np.testing.assert_array_equal(shared.values[:, 3], shared.values[:, 4])
+
+
+@pytest.mark.parametrize("order", [3, 4])
+def test_orders_above_the_live_players(order):
+    model = make_pipeline(ColumnTransformer([("s", StandardScaler(), [0, 1])]), SVR()).fit(WIDE, TARGET)
+    small = make_pipeline(StandardScaler(), SVR()).fit(WIDE[:, :2], TARGET)
+    explanation = explain(model, WIDE[20:22], WIDE[:5], index="sii", order=order)
+    pair = explanation.sets.index((0, 1))
+    expected = explain(small, WIDE[20:22, :2], WIDE[:5, :2], index="sii", order=2)
+    np.testing.assert_allclose(explanation.set_values[:, pair], expected.set_values[:, 2], atol=roundings(5_000))
+    assert np.count_nonzero(np.abs(explanation.set_values).max(axis=0) > 1e-12) == 3
 
 
 BACKGROUND, ROWS = RNG.normal(size=(4, 16)), RNG.normal(size=(5, 16))

@@ -5,6 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, SplineTransformer, StandardScaler
@@ -96,6 +99,28 @@ def test_steps_that_write_leave_the_rows_alone(build, as_frame, kind):
     np.testing.assert_array_equal(np.array(rows), X[:50])
     np.testing.assert_array_equal(np.array(explainer.reader.traits.background.native), FITTED[:20])
     np.testing.assert_array_equal(found.values, explain(careful, rows, background).values)
+
+
+@pytest.mark.filterwarnings("ignore:Rounding leaves about 2 digits of what StandardScaler . Nystroem")
+@pytest.mark.parametrize("fitted_on", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(),
+        PLSRegression(),
+        SVR(),
+        make_pipeline(Nystroem(gamma=0.2, n_components=20, random_state=0), Ridge()),
+        make_pipeline(RBFSampler(random_state=0), Ridge()),
+        make_pipeline(PCA(2), Ridge()),
+    ],
+    ids=lambda model: type(getattr(model, "steps", [[0, model]])[0][1]).__name__,
+)
+def test_rows_in_single_precision_stay_so_behind_a_scaler(model, fitted_on):
+    """A pipeline computes in the precision of its rows; what that rounds is in the tolerance, and not much more."""
+    whole = make_pipeline(StandardScaler(), model).fit(FITTED.astype(fitted_on), Y)
+    found = explain(whole, X[:20].astype(np.float32), FITTED[:7].astype(np.float32))
+    assert found.certificate().passed
+    assert found.tolerance.max() < 2e-3 * np.abs(found.prediction).max()
 
 
 @pytest.mark.parametrize("what", ["rows", "background"])

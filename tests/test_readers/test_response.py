@@ -210,6 +210,17 @@ def test_few_players_with_pairs_are_those_of_brute_force():
     assert grouped.method == "enumeration (2^2 coalitions)"
 
 
+def test_rates_with_pairs():
+    rows = pd.DataFrame(RNG.normal(size=(300, 12)), columns=[f"c{j}" for j in range(12)])
+    model = ebm("ExplainableBoostingRegressor", [(0, 1), (1, 2)], objective="poisson_deviance")
+    model.fit(rows, RNG.poisson(np.exp(0.4 * rows.c0 * rows.c1)))
+    explanation = explain(model, rows[:2], rows[50:56], output="response")
+    assert explanation.method.startswith("variable elimination")
+    assert explanation.certificate().passed
+    other = explain(model, rows[:2], rows[50:56], output="response", budget=2**12)
+    np.testing.assert_allclose(explanation.values, other.values, atol=100 * RESPONSE)
+
+
 # -- sampled around the exact score --------------------------------------------------------------------------------------
 
 

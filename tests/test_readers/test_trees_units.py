@@ -164,3 +164,35 @@ def test_an_isolation_forest_of_one_column():
     length = np.mean([tree.decision_path(X[:4, :1].astype(np.float32)).sum(axis=1) - 1 for tree in model.estimators_], axis=0)
     assert (explanation.prediction >= np.ravel(length)).all()
     assert_close(explanation.values[:, 0], explanation.prediction - explanation.baseline, 1.0, 100, 1)
+
+
+def counts(**settings):
+    few = {"objective": "count:poisson", "n_estimators": 5, "max_depth": 2, "n_jobs": 1}
+    return pytest.importorskip("xgboost").XGBRegressor(**few | settings).fit(X, RANKS)
+
+
+def by_function():
+    library = pytest.importorskip("xgboost")
+    return library.train({"max_depth": 2, "nthread": 1}, library.DMatrix(X, Y), 5, obj=custom)
+
+
+WITHOUT_OFFSETS = [
+    counts,
+    lambda: counts(base_score=0.5),
+    lambda: counts(subsample=0.5),
+    lambda: counts(num_parallel_tree=3, colsample_bytree=0.5),
+    lambda: counts(objective=lambda y, margin: (margin - y, np.ones(len(y)))),
+    lambda: counts().fit(X, RANKS, sample_weight=np.random.default_rng(1).uniform(0.5, 3.0, len(X))),
+    lambda: xgb("reg:squarederror", 1e6 * Y),
+    lambda: xgb("binary:logistic", Y > 1.5),
+    lambda: xgb("binary:logistic", Y > 1.5, scale_pos_weight=3.0),
+    lambda: xgb("reg:absoluteerror"),
+    lambda: xgb("multi:softprob", RANKS, num_class=4),
+    by_function,
+]
+
+
+@pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
+@pytest.mark.parametrize("make", WITHOUT_OFFSETS)
+def test_models_without_offsets_are_not_warned_of(make):
+    Explainer(make())(X[:2])
