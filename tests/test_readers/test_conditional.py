@@ -24,6 +24,7 @@ COVARIANCE = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.0], [0.3, 0.0, 1.0]])
 Z = RNG.multivariate_normal(np.zeros(3), COVARIANCE, 40)
 X = RNG.multivariate_normal(np.zeros(3), COVARIANCE, 6)
 MASKS = np.array(list(itertools.product([False, True], repeat=3)))
+COPULA = {"value_function": "observational-copula"}
 WAYS = ("observational", "observational-copula", "observational-forest")
 
 
@@ -100,7 +101,7 @@ def test_copulas_draw_what_they_say():
     inside = np.array([[(column <= cell).mean() for cell in at] for column, at in zip(background.T, rows.T, strict=True)])
     scores = norm.ppf(np.clip(inside, 0.5 / n, 1 - 0.5 / n))
     expected = np.array([copula_mean(background[:, 1 - j], scores[j], rho) for j in (0, 1)]).T
-    settings = {"value_function": "observational-copula", "n_samples": 4096}
+    settings = COPULA | {"n_samples": 4096}
     explainer = Explainer(lambda table: table.sum(axis=1), background, **settings)
     assert explainer.reader.means.correlations[0, 1] == pytest.approx(rho, rel=roundings(100))
     explanation = explainer(rows, index="banzhaf")
@@ -111,7 +112,7 @@ def test_copulas_draw_what_they_say():
 
 
 def test_standard_errors_of_copulas_are_those_over_seeds():
-    settings = {"value_function": "observational-copula", "n_samples": 64}
+    settings = COPULA | {"n_samples": 64}
     found = [explain(curve, X, Z, random_state=seed, **settings) for seed in range(40)]
     spread = np.std([one.values for one in found], axis=0, ddof=1)
     told = np.sqrt(np.mean([one.std_error**2 for one in found], axis=0))
@@ -160,7 +161,7 @@ def test_frames_keep_their_dtypes_under_a_copula():
         assert rows.schema == frame.schema
         return rows["whole"].to_numpy() + rows["real"].to_numpy()
 
-    assert explain(function, frame[:3], frame, value_function="observational-copula").certificate().passed
+    assert explain(function, frame[:3], frame, **COPULA).certificate().passed
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -213,12 +214,20 @@ def test_a_column_of_one_value_and_a_constant_model_say_nothing():
     assert np.abs(nothing.values).max() <= roundings(4)
 
 
+TIES = np.column_stack([Z, np.arange(40) % 2])
+GAPS = np.where(np.arange(120).reshape(40, 3) == 10, np.nan, Z)
 BAD = [
     ({"background": None}, InputError, r"needs rows to learn the conditional distribution from\. Got background=None"),
     ({"eta": 0}, InputError, r"'eta' parameter .* float > 0 or 'auto'"),
     ({"eta": 1e-3, "value_function": "observational-forest"}, UnknownNameError, "no setting 'eta'"),
     ({"n_trees": 3, "value_function": "observational-forest"}, InputError, r"'n_trees' parameter must be an int >= 20\. Got 3"),
-    ({"n_samples": 3, "value_function": "observational-copula"}, InputError, r"'n_samples' parameter must be an int >= 8"),
+    ({"n_samples": 3, **COPULA}, InputError, r"'n_samples' parameter must be an int >= 8"),
+    (
+        {"background": TIES, **COPULA},
+        InputError,
+        r"continuous columns\. Column 3 holds one value in 50% of the background\. Pass 'obs",
+    ),
+    ({"background": GAPS, **COPULA}, InputError, r"Column 1 has missing cells"),
     ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
     ({"value_function": "conditional"}, UnknownNameError, "It is called 'observational' here"),
     ({"value_function": "observational-copul"}, UnknownNameError, "Did you mean 'observational-copula'"),
@@ -229,17 +238,7 @@ BAD = [
 def test_bad_settings(settings, error, match):
     settings = {"background": Z, "value_function": "observational", **settings}
     with pytest.raises(error, match=match):
-        explain(curve, X, settings.pop("background"), **settings)
-
-
-def test_copulas_refuse_ties_and_gaps():
-    tied = np.column_stack([Z, np.arange(40) % 2])
-    with pytest.raises(InputError, match=r"continuous columns\. Column 3 holds one value in 50% of the background\. Pass 'obs"):
-        Explainer(lambda rows: rows[:, 0], tied, value_function="observational-copula")
-    gaps = Z.copy()
-    gaps[3, 1] = np.nan
-    with pytest.raises(InputError, match=r"Column 1 has missing cells"):
-        Explainer(lambda rows: rows[:, 0], gaps, value_function="observational-copula")
+        Explainer(lambda rows: rows[:, 0], settings.pop("background"), **settings)
 
 
 def test_hierarchies_of_drawn_means_carry_standard_errors():

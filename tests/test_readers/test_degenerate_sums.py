@@ -172,16 +172,6 @@ def test_a_matern_kernel_that_is_not_1_between_equal_rows_is_read_as_it_is(nu):
     assert explain(model, rows, background[:2], uncertainty=True).std is not None
 
 
-def test_a_row_that_is_the_background_gets_nothing():
-    for model, output in (
-        (logistic(3.0), "probability"),
-        (process(Matern(1.0, nu=0.5)), "auto"),
-        (network(2.0, "relu"), "auto"),
-    ):
-        explanation = explain(model, X[:1], X[:1], output=output)
-        assert np.abs(explanation.values).max() <= RESPONSE
-
-
 LENGTHS = [1e-300, 1e-5, 1e160, np.inf, [1e-300, 1.0, 1e300, np.inf]]
 
 

@@ -169,6 +169,16 @@ def test_gpytorch_in_single_precision():
     assert explanation.tolerance.max() < 1e-2
 
 
+def test_a_covariance_has_the_same_bits_beside_rows_that_ask_for_more_nodes():
+    wide = np.random.default_rng(1).normal(size=(40, 14))
+    model = GaussianProcessRegressor(k.RBF(8.0), alpha=0.05, optimizer=None).fit(wide, wide[:, 0])
+    rows = np.random.default_rng(2).normal(size=(5, 14)) * np.array([0.1, 1.0, 6.0, 0.5, 2.0])[:, None]
+    explainer = Explainer(model, wide[:8], uncertainty=True)
+    whole = explainer(rows)
+    for i in range(5):
+        np.testing.assert_array_equal(explainer(rows[i : i + 1]).covariances[0], whole.covariances[i])
+
+
 def test_through_a_pipeline():
     scaler = StandardScaler().fit(X)
     inner = GaussianProcessRegressor(KERNELS["ard"], alpha=0.05, optimizer=None)

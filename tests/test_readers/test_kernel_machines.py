@@ -218,15 +218,6 @@ def test_arrays_that_make_no_machine_are_refused(changes, text):
         explain(KernelMachine(**arguments), X.to_numpy()[:2])
 
 
-def test_gaps_after_a_step_are_named_by_the_input_column():
-    for model in (
-        make_pipeline(StandardScaler(), SVR()).fit(X, y),
-        make_pipeline(StandardScaler(), StandardScaler(), SVR()).fit(X, y),
-    ):
-        with pytest.raises(InputError, match=r"first at row 1, column 'bmi'"):
-            explain(model, X[:3].assign(bmi=[1.0, np.nan, 2.0]))
-
-
 @pytest.mark.parametrize(("kind", "output"), [("pandas", "default"), ("pandas", "pandas"), ("polars", "default")])
 def test_columns_with_categories_gaps_and_text_are_players(kind, output):
     """Whole columns of the background stand in by hand, with their dtype, categories and gaps."""

@@ -182,6 +182,7 @@ def test_twelve_columns(activation, index, order, scale):
     network, X, background = OneLayerNetwork(*arrays, activation=activation), rng.normal(size=(2, 12)), rng.normal(size=(3, 12))
     explainer = Explainer(network, background)
     explanation = explainer(X, index=index, order=order)
+    np.testing.assert_array_equal(explainer(X[1:], index=index, order=order).values, explanation.values[1:])
     assert ("middle" if activation == "relu" else "quadrature") in explanation.method
     own = explain(network.predict, X, background, index=index, order=order, exact_owner=False)
     assert own.exact

@@ -324,12 +324,6 @@ def test_regressions_have_no_probability_and_other_scores_no_response(model):
         explain(model.fit(X, CLASSES if isinstance(model, SVC) else COUNTS), ROWS, BACKGROUND, output=output)
 
 
-def test_values_of_a_score_say_how_to_get_probabilities():
-    model = LogisticRegression().fit(X, CLASSES)
-    assert 'For probabilities pass output="probability"' in " ".join(repr(explain(model, ROWS, BACKGROUND)).split())
-    assert "For probabilities" not in repr(explain(model, ROWS, BACKGROUND, output="probability"))
-
-
 OF_THEIR_TARGET = [
     RandomForestRegressor(5, random_state=0),
     VotingRegressor([("a", Ridge()), ("b", SVR())]),

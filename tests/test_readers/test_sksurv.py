@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -139,5 +138,3 @@ def test_refusals_name_a_way_that_works():
     with pytest.raises(UnsupportedStructureError, match=r"dropout_rate > 0. Sample it: explain\(model.predict"):
         explain(dropped, X[:2], X[50:60])
     assert explain(dropped.predict, X[:2], X[50:60]).certificate().passed
-    with pytest.raises(NotFittedError):
-        explain(RandomSurvivalForest(), X[:2])

@@ -475,20 +475,6 @@ def test_refusals(name):
         Explainer(make(), background)
 
 
-@pytest.mark.parametrize(
-    ("rows", "background", "words"),
-    [
-        (HOLES[:9], None, "contains NaN"),
-        (np.full((1, 5), np.inf), None, "infinity"),
-        (X[:4, :3], None, "X has 3 features, but"),
-        (X[:4], HOLES[:9], "contains NaN"),
-    ],
-)
-def test_what_the_model_refuses_is_refused(rows, background, words):
-    with pytest.raises(ValueError, match=words):
-        explain(fitted("boosting"), rows, background)
-
-
 def test_tables_of_leaves_that_do_not_fit_are_refused():
     reader, rows = Explainer(fitted("forest"), HOLES[:20]).reader, as_table(np.tile(HOLES[:2], (2_000_000, 1)))
     with pytest.raises(BudgetError, match=r"\d+ leaves x 5 players x 4000020 rows would need .* GiB. Use fewer rows"):
