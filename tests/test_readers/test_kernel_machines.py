@@ -70,8 +70,8 @@ def columns():
     return ColumnTransformer([("n", numbers, COLUMNS), ("c", OneHotEncoder(), ["city"])])
 
 
-def encoder_with_names():
-    return OneHotEncoder(feature_name_combiner=lambda column, category: f"is {category}")
+def product_name(column, category):
+    return f"is {category}"
 
 
 NORMALISED = {  # kernels whose factors are 1 at x = x': every value function applies
@@ -118,7 +118,7 @@ NORMALISED = {  # kernels whose factors are 1 at x = x': every value function ap
     ),
     "mixed columns": lambda: (make_pipeline(columns(), SVR(C=10)).fit(MIXED, y), MIXED),
     "names of columns by a function": lambda: (
-        make_pipeline(encoder_with_names(), SVR()).fit(MIXED[["city"]], y),
+        make_pipeline(OneHotEncoder(feature_name_combiner=product_name), SVR()).fit(MIXED[["city"]], y),
         MIXED[["city"]],
     ),
     "pipeline that begins with nothing": lambda: (
