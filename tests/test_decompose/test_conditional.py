@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from exactshap.decompose import conditional, decompose_conditional_hsic
+from exactshap.decompose import decompose_conditional_hsic
 from exactshap.errors import InputError
 from exactshap.kernels import Matern
 from oracles import shapley_of
@@ -60,12 +60,15 @@ def test_groups_and_names_and_frames():
 
 
 def test_permutations_stay_among_neighbours():
-    rng = np.random.default_rng(0)
-    columns = np.sort(rng.normal(size=(1, 64)))
-    parts = conditional._halved(np.arange(64), columns, 5)
-    assert sorted(np.concatenate(parts)) == list(range(64))
-    assert all(5 <= len(part) < 10 for part in parts)
-    assert all(np.ptp(part) == len(part) - 1 for part in parts)  # sorted rows: neighbours are next to each other
+    """Four rows at each of eight places in Z, alike in all columns: a permutation of neighbours changes nothing."""
+    Z = np.random.default_rng(0).permutation(np.repeat(np.arange(8.0), 4))
+    X, columns = np.column_stack([np.sin(Z), Z % 3]), np.column_stack([np.ones(32), Z])
+    near, all_rows = (
+        decompose_conditional_hsic(X, np.cos(Z), columns, neighbours=neighbours, n_permutations=39, random_state=0)
+        for neighbours in (4, 0)
+    )
+    np.testing.assert_allclose(near.null_totals, near.total, rtol=0, atol=near.tolerance)
+    assert np.ptp(all_rows.null_totals) > 1e6 * near.tolerance
 
 
 def test_the_level_is_held_and_dependence_is_found():

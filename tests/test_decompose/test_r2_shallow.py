@@ -79,19 +79,6 @@ def test_only_depth_three_and_less_is_shallow():
         assert layout.shallow == (depth <= 3)
 
 
-def test_covers_and_empty_values_agree_with_the_slow_ones():
-    from exactshap.trees import cover_shares, paths
-
-    model = random_model(4, seed=2)
-    layout = lay_out(model.trees, random_rows()[0], np.arange(N_FEATURES, dtype=np.int32), N_FEATURES)
-    assert np.array_equal(layout.arrays.share, cover_shares(model.trees))
-    where = paths(model.trees)
-    products = np.array([np.prod(where.ratio[a:b]) for a, b in zip(where.start[:-1], where.start[1:], strict=True)])
-    tree = np.searchsorted(model.trees.tree_start, where.node, side="right") - 1
-    empty = np.bincount(tree, products * model.trees.value[where.node, 0], minlength=model.trees.n_trees)
-    assert_close_r2(layout.arrays.empty, empty)
-
-
 @pytest.mark.parametrize("rows", [7, 8192])
 def test_same_bits_for_threads_and_for_every_kind_of_array(rows, by_pairs, monkeypatch):
     monkeypatch.setattr("exactshap.decompose.r2._games.SHALLOW_ROWS", rows)
