@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import re
 
 import mpmath
 import numpy as np
@@ -17,7 +18,6 @@ from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting import Instantiation, MonteCarlo, PolynomialSign, UniformStump
 from exactshap.estimators.rkhs_weighting._gaussian import ExponentialSign, _relu_bracket
 from exactshap.estimators.rkhs_weighting._instantiations import Relu, Sign, Stump
-from exactshap.estimators.rkhs_weighting._problem import Group, WeightingProblem, gradient, greedy
 from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from tolerances import COORDINATE_DESCENT, EPS, HALF_THE_DIGITS, ITERATED, chance, conditioned, roundings
 
@@ -55,73 +55,47 @@ def test_scikit_learn_contract(estimator, check):
 # -- closed forms --------------------------------------------------------------------------------------------------------
 
 
-def by_quadrature(base, u, x, n=80):
-    """E_w[K(u, w) phi(w, x)] for two columns: Gauss-Hermite across <w, x>, tanh-sinh along it on each side of the kink."""
-    gamma, length = base.width(2), math.hypot(*x)
-    e = np.array(x) / length
-    across, along = np.array([-e[1], e[0]]), e
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-
-    def slice_mean(center):
-        return float(weights @ np.exp(-((base.sigma * nodes - center) ** 2) / (2 * gamma**2))) / math.sqrt(2 * math.pi)
+def mean_of_directions(base, u, x):
+    """E_w[K(u, w) phi(w, x)] for w ~ N(0, sigma^2 I) and two columns: Gauss-Hermite across x, tanh-sinh along it, cut at the kink."""
+    along = x / np.linalg.norm(x)
+    across, (nodes, weights) = np.array([-along[1], along[0]]), np.polynomial.hermite_e.hermegauss(80)
 
     def density(s):
-        gauss = mpmath.exp(-(s**2) / (2 * base.sigma**2)) / (base.sigma * mpmath.sqrt(2 * mpmath.pi))
-        phi = max(s * length, 0) if isinstance(base, Relu) else mpmath.sign(s)
-        return gauss * mpmath.exp(-((s - float(u @ along)) ** 2) / (2 * gamma**2)) * phi
+        w = float(s) * along + base.sigma * nodes[:, None] * across
+        slice_mean = weights @ (base.kernel(u[None], w, 2)[0] * base.predictor(w, x[None])[0]) / math.sqrt(2 * math.pi)
+        return mpmath.npdf(s, 0, base.sigma) * float(slice_mean)
 
-    return slice_mean(float(u @ across)) * float(mpmath.quad(density, [-8 * base.sigma, 0, 8 * base.sigma]))
+    reach = 12 * base.sigma
+    return float(mpmath.quad(density, [-reach, -reach / 3, 0]) + mpmath.quad(density, [0, reach / 3, reach]))
 
 
-@pytest.mark.parametrize("base", BASES[:4], ids=str)
-def test_expectations_are_the_integrals(base):
+@pytest.mark.parametrize("base", [*BASES[:4], *NEW_BASES[2:]], ids=str)
+def test_expectations_over_directions_are_the_integrals(base):
     for u, x in [((0.3, -1.2), (0.7, 2.0)), ((1.5, 0.2), (-3.0, 0.1)), ((0.0, 0.0), (1e-3, 2e-3))]:
-        expected = by_quadrature(base, np.array(u), x)
-        assert base.expectation(np.array([u]), np.array([x]))[0, 0] == pytest.approx(
-            expected, rel=conditioned(1e6), abs=roundings(500)
+        found = base.expectation(np.array([u]), np.array([x]))[0, 0]
+        assert found == pytest.approx(
+            mean_of_directions(base, np.array(u), np.array(x)), rel=HALF_THE_DIGITS, abs=roundings(5e3)
         )
-
-
-@pytest.mark.parametrize("base", BASES[4:6], ids=str)
-def test_stumps_are_the_integral_along_their_column(base):
-    column, u, x = 1, 0.4, np.array([[9.0, -0.3, 2.0]])
-    width = base.sigma if base.gamma is None else base.gamma
-    mean = mpmath.quad(
-        lambda w: (
-            (1 if x[0, column] >= w else -1) * mpmath.npdf(w, 0, base.sigma) * mpmath.exp(-((w - u) ** 2) / (2 * width**2))
-        ),
-        [-8 * base.sigma, x[0, column], 8 * base.sigma],
-    )
-    assert base.expectation(np.array([[column, u]]), x)[0, 0] == pytest.approx(float(mean) / 3, rel=conditioned(1e6))
+    if not isinstance(base, Relu):
+        assert base.expectation(np.array([u]), np.zeros((1, 2)))[0, 0] == 0.0
 
 
 @pytest.mark.parametrize("at", [-3.0, -0.2, 0.9, 5.0])
-@pytest.mark.parametrize("base", NEW_BASES[:2], ids=str)
-def test_uniform_stumps_are_the_integral_along_their_column(base, at):
-    u, inside = 0.4, min(max(at, base.low), base.high)
-    kernel = lambda w: mpmath.exp(-((w - u) ** 2) / (2 * base._width() ** 2))  # noqa: E731
-    mean = (mpmath.quad(kernel, [base.low, inside]) - mpmath.quad(kernel, [inside, base.high])) / (base.high - base.low)
-    assert base.expectation(np.array([[1, u]]), np.array([[7.0, at]]))[0, 0] == pytest.approx(
-        float(mean) / 2, rel=roundings(50)
-    )
+@pytest.mark.parametrize("base", [Stump(0.8, 1.1), Stump(1.0), *NEW_BASES[:2]], ids=str)
+def test_expectations_over_thresholds_are_the_integrals_along_their_column(base, at):
+    """Of three columns one is drawn, and then a threshold w with its density."""
+    u, x = np.array([[1, 0.4]]), np.array([[9.0, at, 7.0]])
+    uniform = isinstance(base, UniformStump)
+    low, high = (base.low, base.high) if uniform else (-8 * base.sigma, 8 * base.sigma)
+    density = (lambda w: 1 / (high - low)) if uniform else (lambda w: mpmath.npdf(w, 0, base.sigma))
 
+    def value(w):
+        parameters = np.array([[1, float(w)]])
+        # the kernel of three columns is that of the one that is drawn, whatever the others
+        return density(w) * float(base.kernel(u, parameters, 3)[0, 0] * base.predictor(parameters, x)[0, 0])
 
-@pytest.mark.parametrize("base", NEW_BASES[2:], ids=str)
-@pytest.mark.parametrize("x", [(0.7, 2.0), (-3.0, 0.1)])
-def test_signs_of_products_are_the_integral_of_their_kernel(base, x):
-    u, x = np.array([0.3, -1.2]), np.array(x)
-    along = x / np.linalg.norm(x)
-    a, b = float(u @ along), float(u @ [-along[1], along[0]])
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-
-    def integrand(s):
-        products = base.sigma * (float(s) * a + nodes * b)
-        kernel = (1 + products) ** base.power if isinstance(base, PolynomialSign) else np.exp(products / (2 * base.gamma**2))
-        return mpmath.npdf(s) * float(weights @ kernel) / math.sqrt(2 * math.pi)
-
-    mean = mpmath.quad(integrand, [0, 4, 12]) - mpmath.quad(integrand, [-12, -4, 0])
-    assert base.expectation(u[None], x[None])[0, 0] == pytest.approx(float(mean), rel=HALF_THE_DIGITS)
-    assert base.expectation(u[None], 0.0 * x[None])[0, 0] == 0.0
+    cuts = sorted({low, min(max(at, low), high), 0.4, high})
+    assert base.expectation(u, x)[0, 0] == pytest.approx(float(mpmath.quad(value, cuts)) / 3, rel=HALF_THE_DIGITS)
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -221,9 +195,10 @@ def features_of(fitted, X):
     return columns, G
 
 
+@pytest.mark.parametrize("n_terms", [40, 300], ids=["by terms", "by rows"])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
-def test_least_squares_is_equation_64(weights):
-    fitted = model(ridge=1e-6).fit(X, Y, weights)
+def test_least_squares_is_equation_64(weights, n_terms):
+    fitted = model(ridge=1e-6, n_terms=n_terms).fit(X, Y, weights)
     w = np.ones(60) if weights is None else weights.astype(float)
     Phi, G = features_of(fitted, X)
     m = w.sum()
@@ -247,10 +222,6 @@ def test_the_authors_penalty_has_the_width_of_the_whole_input():
     np.testing.assert_allclose(fitted.coef_, a, rtol=HALF_THE_DIGITS, atol=conditioned(1e6) * np.abs(a).max())
     assert fitted.rkhs_norm_ == pytest.approx(math.sqrt(a @ G @ a), rel=HALF_THE_DIGITS)
     assert np.abs(fitted.predict(X) - plain.predict(X)).max() > 0.01
-    with pytest.raises(InputError, match="penalty_width"):
-        model(penalty_width="input", solver="greedy").fit(X, Y)
-    with pytest.raises(InputError, match="penalty_width"):
-        model(penalty_width="columns").fit(X, Y)
 
 
 @pytest.mark.parametrize("solver", ["least_squares", "lasso"])
@@ -262,20 +233,19 @@ def test_weights_are_repetitions(solver):
     )
 
 
-def test_a_greedy_step_is_the_best_along_its_direction():
-    group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
-    problem = WeightingProblem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
-    h = group.features(X)[:, 0]
-    assert greedy(problem)[0] == pytest.approx((h @ Y) / (h @ h), rel=roundings(5_000))
-
-
-def test_a_gradient_step_by_hand():
-    group = Group((0, 1), np.array([[0.5, -1.0]]), 1.0, Relu())
-    problem = WeightingProblem([group], X, Y, np.ones(60), 0.0, 0.0, np.random.default_rng(0))
-    phi, h = np.maximum(X[:, :2] @ [0.5, -1.0], 0.0), group.features(X)[:, 0]
+def test_one_step_of_greedy_and_of_gradient_by_hand():
+    settings = {"n_terms": 1, "subsets": [(0, 1)], "alpha": 0.0, "ridge": 0.0}
+    step = model(**settings, solver="greedy").fit(X, Y)
+    (term,) = step.terms_
+    (w,) = term.parameters
+    phi, h = np.maximum(X[:, :2] @ w, 0.0), term.base.expectation(term.parameters, X[:, :2])[:, 0]
+    assert step.coef_[0] == pytest.approx((h @ Y) / (h @ h), rel=roundings(5_000))
     theta, kappa = math.sqrt((phi * h).max()), math.sqrt((phi**2).max())
     eta = math.sqrt(60) / theta / (np.abs(Y).max() * kappa)
-    assert gradient(problem)[0] == pytest.approx(np.clip(eta * np.mean(Y * phi), -math.sqrt(60) / theta, math.sqrt(60) / theta))
+    bound = math.sqrt(60) / theta
+    found = model(**settings, solver="gradient").fit(X, Y)
+    np.testing.assert_array_equal(found.terms_[0].parameters, term.parameters)
+    assert found.coef_[0] == pytest.approx(np.clip(eta * np.mean(Y * phi), -bound, bound))
 
 
 @pytest.mark.parametrize("base", BASES, ids=str)
@@ -368,18 +338,6 @@ def test_pruning_is_the_lasso_in_the_norm_of_the_space():
     np.testing.assert_allclose(
         pruned.coef_, lasso.coef_[lasso.coef_ != 0], rtol=0, atol=COORDINATE_DESCENT * np.abs(lasso.coef_).max()
     )
-
-
-def test_pruning_refuses_what_it_cannot_do():
-    fitted = model().fit(X, Y)
-    for arguments, text in [
-        ({"penalty": "bold"}, "must be a number, 'sure', 'safe' or 'smart'"),
-        ({"penalty": -1.0}, "must be a float >= 0"),
-        ({"penalty": "smart"}, "needs the training sample"),
-        ({"penalty": "safe", "tolerance": 0.0}, "must be > 0"),
-    ]:
-        with pytest.raises(InputError, match=text):
-            fitted.prune(**arguments)
 
 
 # -- instantiations of one's own -----------------------------------------------------------------------------------------
@@ -479,6 +437,65 @@ def test_pickles_and_skops():
     np.testing.assert_array_equal(skops.loads(data, trusted=unknown).predict(X), fitted.predict(X))
 
 
+class Drawn(SubsetDistribution):
+    """A user's distribution that draws what it is told to."""
+
+    def __init__(self, drawn, probability=0.5):
+        self.drawn, self.mass = drawn, probability
+
+    def sample(self, rng, n_features, n):
+        return (self.drawn * n)[:n] if self.drawn else []
+
+    def probability(self, subset, n_features):
+        return self.mass
+
+    def support(self, n_features):
+        yield from ((0, 1), (2,))
+
+
+def test_columns_of_a_subset_count_in_any_order():
+    sorted_, turned = (model(subsets=Drawn(drawn)).fit(X, Y) for drawn in ([(0, 1), (2,)], [(1, 0), (2,)]))
+    np.testing.assert_array_equal(turned.predict(X), sorted_.predict(X))
+
+
+MISSHAPEN = ("expectation", "kernel", "sample")
+
+
+class Misshapen(Relu):
+    """An instantiation whose method gives one value where many are wanted."""
+
+    def __init__(self, method):
+        super().__init__()
+        object.__setattr__(self, "method", method)
+
+    def __getattribute__(self, name):
+        right = super().__getattribute__(name)
+        if name not in MISSHAPEN or super().__getattribute__("method") != name:
+            return right
+        return lambda *arguments: right(*arguments)[:, :1] if name != "sample" else right(*arguments)[:1]
+
+
+def test_subsets_may_be_arrays():
+    expected = model(subsets=[1, 2]).fit(X, Y).predict(X)
+    np.testing.assert_array_equal(model(subsets=np.array([1, 2])).fit(X, Y).predict(X), expected)
+    pairs = model(subsets=np.array([[0, 1], [2, 3]])).fit(X, Y)
+    assert {term.subset for term in pairs.terms_} == {(0, 1), (2, 3)}
+
+
+@pytest.mark.parametrize("use", ["generalization_bound", "prune"])
+def test_targets_are_one_column_of_as_many_rows(use):
+    fitted = model().fit(X, Y)
+
+    def result(y):
+        return fitted.generalization_bound(X, y) if use == "generalization_bound" else len(fitted.prune(X=X, y=y).coef_)
+
+    assert result(Y[:, None]) == result(Y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        result(Y[:5])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        result(np.where(np.arange(60) == 3, np.nan, Y))
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
@@ -521,6 +538,16 @@ def test_pickles_and_skops():
         ({"max_theta": "half"}, r"`max_theta` must be in \[1e-50, 1\)"),
         ({"sigma": "wide"}, "`sigma` and `gamma` must be > 0 and finite"),
         ({"gamma": np.inf}, "`sigma` and `gamma` must be > 0 and finite.* Got 1.0 and inf"),
+        *(({"base": Misshapen(name), "subsets": None}, f"`{name}` of Misshapen returned shape") for name in MISSHAPEN),
+        ({"subsets": Drawn([])}, "Drawn.sample must return 40 subsets. Got 0"),
+        *(
+            ({"subsets": Drawn([(0, 1), drawn])}, rf"must return distinct columns between 0 and 3. Got {re.escape(str(drawn))}")
+            for drawn in ((0, 7), (1, 1), (), (-1,))
+        ),
+        ({"subsets": Drawn([(0, 1)], -0.5)}, r"probability of \(0, 1\), which it drew, must be in \(0, 1\]. Got -0.5"),
+        ({"subsets": Drawn([(0, 1)], np.nan)}, "Got nan"),
+        ({"penalty_width": "input", "solver": "greedy"}, "penalty_width"),
+        ({"penalty_width": "columns"}, "penalty_width"),
     ],
 )
 def test_bad_settings_are_named(settings, text):
@@ -528,99 +555,22 @@ def test_bad_settings_are_named(settings, text):
         model(**settings).fit(X, Y)
 
 
-@pytest.mark.parametrize("n_draws", [0, 1, 2.5])
-def test_an_average_needs_two_draws(n_draws):
-    with pytest.raises(InputError, match=f"`n_draws` of MonteCarlo must be an int >= 2. Got {n_draws}"):
-        MonteCarlo(relu, gaussian, draw, n_draws)
-
-
-class Drawn(SubsetDistribution):
-    """A user's distribution that draws what it is told to."""
-
-    def __init__(self, drawn, probability=0.5):
-        self.drawn, self.mass = drawn, probability
-
-    def sample(self, rng, n_features, n):
-        return (self.drawn * n)[:n] if self.drawn else []
-
-    def probability(self, subset, n_features):
-        return self.mass
-
-    def support(self, n_features):
-        yield from ((0, 1), (2,))
-
-
 @pytest.mark.parametrize(
-    ("distribution", "text"),
+    ("use", "text"),
     [
-        (Drawn([]), "Drawn.sample must return 40 subsets. Got 0"),
-        (Drawn([(0, 7)]), r"Drawn.sample must return distinct columns between 0 and 3. Got \(0, 7\)"),
-        (Drawn([(1, 1)]), r"distinct columns between 0 and 3. Got \(1, 1\)"),
-        (Drawn([(0, 1), ()]), r"distinct columns between 0 and 3. Got \(\)"),
-        (Drawn([(-1,)]), r"distinct columns between 0 and 3. Got \(-1,\)"),
-        (Drawn([(0, 1)], -0.5), r"Drawn.probability of \(0, 1\), which it drew, must be in \(0, 1\]. Got -0.5"),
-        (Drawn([(0, 1)], np.nan), "Got nan"),
+        (lambda fitted: fitted.prune("bold"), "must be a number, 'sure', 'safe' or 'smart'"),
+        (lambda fitted: fitted.prune(-1.0), "must be a float >= 0"),
+        (lambda fitted: fitted.prune("smart"), "needs the training sample"),
+        (lambda fitted: fitted.prune("safe", tolerance=0.0), "must be > 0"),
+        (lambda fitted: fitted.generalization_bound(X, Y, delta=0.0), r"`delta` must be in \(0, 1\)"),
+        (lambda fitted: fitted.generalization_bound(X, Y, loss="hinge"), "`loss` must be 'absolute' or 'squared'"),
+        (lambda fitted: fitted.fit(X, Y, np.where(np.arange(60) == 3, -1.0, 1.0)), "Negative values in data"),
+        *(
+            (lambda _, n=n: MonteCarlo(relu, gaussian, draw, n), f"`n_draws` of MonteCarlo must be an int >= 2. Got {n}")
+            for n in (0, 1, 2.5)
+        ),
     ],
 )
-def test_distributions_that_misbehave_are_named(distribution, text):
-    with pytest.raises(InputError, match=text):
-        model(subsets=distribution).fit(X, Y)
-
-
-def test_columns_of_a_subset_count_in_any_order():
-    sorted_, turned = (model(subsets=Drawn(drawn)).fit(X, Y) for drawn in ([(0, 1), (2,)], [(1, 0), (2,)]))
-    np.testing.assert_array_equal(turned.predict(X), sorted_.predict(X))
-
-
-class Misshapen(Relu):
-    """A user's instantiation whose method gives one value where many are wanted."""
-
-    def __init__(self, method):
-        super().__init__()
-        object.__setattr__(self, "method", method)
-
-    def __getattribute__(self, name):
-        right = super().__getattribute__(name)
-        if name not in ("expectation", "kernel", "sample") or super().__getattribute__("method") != name:
-            return right
-        return lambda *arguments: right(*arguments)[:, :1] if name != "sample" else right(*arguments)[:1]
-
-
-@pytest.mark.parametrize("method", ["expectation", "kernel", "sample"])
-def test_instantiations_that_misbehave_are_named(method):
-    with pytest.raises(InputError, match=f"`{method}` of Misshapen returned shape"):
-        model(base=Misshapen(method), subsets=None).fit(X, Y)
-
-
-def test_subsets_may_be_arrays():
-    expected = model(subsets=[1, 2]).fit(X, Y).predict(X)
-    np.testing.assert_array_equal(model(subsets=np.array([1, 2])).fit(X, Y).predict(X), expected)
-    pairs = model(subsets=np.array([[0, 1], [2, 3]])).fit(X, Y)
-    assert {term.subset for term in pairs.terms_} == {(0, 1), (2, 3)}
-
-
-def test_negative_weights_are_refused():
-    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
-        model().fit(X, Y, np.where(np.arange(60) == 3, -1.0, 1.0))
-
-
-@pytest.mark.parametrize("use", ["generalization_bound", "prune"])
-def test_targets_are_one_column_of_as_many_rows(use):
-    fitted = model().fit(X, Y)
-
-    def result(y):
-        return fitted.generalization_bound(X, y) if use == "generalization_bound" else len(fitted.prune(X=X, y=y).coef_)
-
-    assert result(Y[:, None]) == result(Y)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        result(Y[:5])
-    with pytest.raises(ValueError, match="Input y contains NaN"):
-        result(np.where(np.arange(60) == 3, np.nan, Y))
-
-
-def test_bad_bounds_are_named():
-    fitted = model().fit(X, Y)
-    with pytest.raises(InputError, match=r"`delta` must be in \(0, 1\)"):
-        fitted.generalization_bound(X, Y, delta=0.0)
-    with pytest.raises(InputError, match="`loss` must be 'absolute' or 'squared'"):
-        fitted.generalization_bound(X, Y, loss="hinge")
+def test_bad_uses_are_named(use, text):
+    with pytest.raises(ValueError, match=text):
+        use(model().fit(X, Y))
