@@ -86,40 +86,36 @@ def small(kernel, d):
     return RBF(kernel.bandwidth[:d]) if isinstance(kernel, RBF) and np.ndim(kernel.bandwidth) else kernel
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("name", KERNELS)
-def test_covariance_equals_enumeration(name, d):
+def assert_enumerated(setting, found, sets, semivalue, *, diagonal=False, factor=1):
+    """Compare a row's covariance, or its diagonal, with that of all its coalition values."""
+    operator = setting.operator(sets, find(semivalue))
+    for i in range(len(setting.rows)):
+        expected = operator @ setting.value_covariance(i) @ operator.T
+        expected = np.diag(expected) if diagonal else expected
+        np.testing.assert_allclose(found[i], expected, rtol=0, atol=factor * tolerance(setting))
+
+
+QUESTIONS = [(name, d, "shapley") for name in KERNELS for d in range(1, 6)]
+QUESTIONS += [("rbf", 4, semivalue) for semivalue in ("banzhaf", "leave-one-out", beta(4, 1))]
+
+
+@pytest.mark.parametrize(("name", "d", "semivalue"), QUESTIONS, ids=str)
+def test_covariance_equals_enumeration(name, d, semivalue):
     setting = Setting(small(KERNELS[name], d), d, seed=d, weights=[0.5, 0.2, 0.3])
-    found = shapley_covariance(setting.components, setting.cholesky, setting.weights)
-    players = [(j,) for j in range(d)]
-    operator = setting.operator(players, find("shapley"))
-    for i in range(len(setting.rows)):
-        expected = operator @ setting.value_covariance(i) @ operator.T
-        np.testing.assert_allclose(found.covariance[i], expected, rtol=0, atol=tolerance(setting))
-    np.testing.assert_allclose(found.residual, 0, atol=tolerance(setting))
-
-
-@pytest.mark.parametrize("semivalue", ["banzhaf", "leave-one-out", beta(4, 1)], ids=str)
-def test_other_semivalues(semivalue):
-    setting = Setting(RBF(1.3), 4, seed=3)
-    found = shapley_covariance(setting.components, setting.cholesky, semivalue=semivalue)
-    operator = setting.operator([(j,) for j in range(4)], find(semivalue))
-    for i in range(len(setting.rows)):
-        expected = operator @ setting.value_covariance(i) @ operator.T
-        np.testing.assert_allclose(found.covariance[i], expected, rtol=0, atol=tolerance(setting))
-    assert found.residual is None
+    found = shapley_covariance(setting.components, setting.cholesky, setting.weights, semivalue=semivalue)
+    assert_enumerated(setting, found.covariance, [(j,) for j in range(d)], semivalue)
+    if semivalue == "shapley":
+        np.testing.assert_allclose(found.residual, 0, atol=tolerance(setting))
+    else:
+        assert found.residual is None
 
 
 @pytest.mark.parametrize("name", ["rbf", "sum", "linear", "signed"])
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_variance_of_pairs_equals_enumeration(name, d):
     setting = Setting(small(KERNELS[name], d), d, seed=10 + d)
-    pairs = list(itertools.combinations(range(d), 2))
-    operator = setting.operator(pairs, find("sii"))
     found = interaction_variance(setting.components, setting.cholesky)
-    for i in range(len(setting.rows)):
-        expected = np.diag(operator @ setting.value_covariance(i) @ operator.T)
-        np.testing.assert_allclose(found[i], expected, rtol=0, atol=4 * tolerance(setting))
+    assert_enumerated(setting, found, list(itertools.combinations(range(d), 2)), "sii", diagonal=True, factor=4)
 
 
 def test_independent_background_is_the_background_of_all_combinations():
