@@ -1,4 +1,4 @@
-"""Reference implementation of the reader of Universal Binary JSON: plain Python, value by value.
+"""Reference implementation of the reader of Universal Binary JSON, and a writer: plain Python, value by value.
 
 Every value takes at least one byte and every container counts its entries against the bytes that are left.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, message
 
-__all__ = ["document_of", "read_ubj"]
+__all__ = ["document_of", "read_ubj", "typed", "write"]
 
 MAX_NESTING = 64
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
@@ -152,3 +152,36 @@ class _Cursor:
         n = self.length()
         data = self.take(n * _WIDTH[marker])
         return np.frombuffer(data, _DTYPE[marker]).astype(_NATIVE[marker]), None
+
+
+def _key(text):
+    data = text.encode()
+    return b"L" + struct.pack(">q", len(data)) + data
+
+
+def write(value):
+    """Write what XGBoost writes: counted plain arrays, typed number arrays, 64-bit lengths."""
+    if isinstance(value, dict):
+        return b"{" + b"".join(_key(k) + write(v) for k, v in value.items()) + b"}"
+    if isinstance(value, list):
+        return b"[#L" + struct.pack(">q", len(value)) + b"".join(map(write, value))
+    if isinstance(value, np.ndarray):
+        marker = {"f4": b"d", "f8": b"D", "i4": b"l", "i8": b"L", "i1": b"i", "u1": b"U", "i2": b"I"}[value.dtype.str[1:]]
+        return b"[$" + marker + b"#L" + struct.pack(">q", len(value)) + value.astype(value.dtype.newbyteorder(">")).tobytes()
+    if isinstance(value, bool):
+        return b"T" if value else b"F"
+    if value is None:
+        return b"Z"
+    if isinstance(value, str):
+        return b"S" + _key(value)
+    return b"D" + struct.pack(">d", value) if isinstance(value, float) else b"L" + struct.pack(">q", value)
+
+
+def typed(value):
+    """Return a document of JSON with its lists of numbers as XGBoost writes them to binary files."""
+    if isinstance(value, dict):
+        return {name: typed(one) for name, one in value.items()}
+    kinds = {type(one) for one in value} if isinstance(value, list) else set()
+    if kinds and kinds <= {int, float}:
+        return np.array(value, np.int32 if kinds == {int} else np.float32)
+    return [typed(one) for one in value] if isinstance(value, list) else value

@@ -9,32 +9,10 @@ import pytest
 
 import reference_ubj
 from exactshap.errors import ModelFormatError
-from exactshap.trees.formats._ubj import Scanned, read_ubj
+from exactshap.trees.formats._ubj import read_ubj
+from reference_ubj import write
 
 READERS = pytest.mark.parametrize("read", [read_ubj, reference_ubj.read_ubj], ids=["scan", "reference"])
-
-
-def key(text):
-    data = text.encode()
-    return b"L" + struct.pack(">q", len(data)) + data
-
-
-def write(value):
-    """Write what XGBoost writes: counted plain arrays, typed number arrays, 64-bit lengths."""
-    if isinstance(value, dict):
-        return b"{" + b"".join(key(k) + write(v) for k, v in value.items()) + b"}"
-    if isinstance(value, list):
-        return b"[#L" + struct.pack(">q", len(value)) + b"".join(map(write, value))
-    if isinstance(value, np.ndarray):
-        marker = {"f4": b"d", "f8": b"D", "i4": b"l", "i8": b"L", "i1": b"i", "u1": b"U", "i2": b"I"}[value.dtype.str[1:]]
-        return b"[$" + marker + b"#L" + struct.pack(">q", len(value)) + value.astype(value.dtype.newbyteorder(">")).tobytes()
-    if isinstance(value, bool):
-        return b"T" if value else b"F"
-    if value is None:
-        return b"Z"
-    if isinstance(value, str):
-        return b"S" + key(value)
-    return b"D" + struct.pack(">d", value) if isinstance(value, float) else b"L" + struct.pack(">q", value)
 
 
 DOCUMENT = {
@@ -144,55 +122,6 @@ def test_more_tiny_values_than_a_model_has_are_refused_without_allocating():
     assert read_ubj(b"[" + b"T" * 900 + b"]") == [True] * 900
 
 
-TREES = [
-    {"a": np.array([1, 2], np.int32), "b": np.array([0.5], np.float32), "p": {"size": "1"}},
-    {"a": np.array([3], np.int32), "p": {"size": "2"}, "b": np.array([1.5, 2.5], np.float32)},
-]
-
-
-def test_columns_of_scanned_objects():
-    """Against the objects themselves; the order of the entries may differ."""
-    found = read_ubj(write({"trees": TREES}))["trees"]
-    assert isinstance(found, Scanned)
-    for name, dtype in [("a", np.int64), ("b", np.float32)]:
-        values, counts = found.column(name, dtype)
-        np.testing.assert_array_equal(values, np.concatenate([tree[name] for tree in TREES]))
-        assert values.dtype == dtype
-        assert counts.tolist() == [len(tree[name]) for tree in TREES]
-    assert found.inner("p").distinct("size") == {"1", "2"}
-    assert found.inner("nothing") is None
-    assert found.has("a")
-    assert not found.has("nothing")
-    assert found[1]["p"] == {"size": "2"}
-    assert found.take(np.array([1])).column("a", np.int64)[0].tolist() == [3]
-    with pytest.raises(ModelFormatError, match=r"tree 1: a must hold 2 numbers. Got 1"):
-        found.column("a", np.int64, np.array([2, 2]))
-    with pytest.raises(ModelFormatError, match="tree 0: has no entry 'nothing'"):
-        found.column("nothing", np.int64)
-    with pytest.raises(ModelFormatError, match="Entry 'a' of the trees must be an object"):
-        found.inner("a")
-
-
-def test_several_columns_at_once():
-    rng = np.random.default_rng(0)
-    counts = [3, 1, 2]
-    trees = [{"a": rng.integers(9, size=n, dtype=np.int32), "b": rng.integers(9, size=n, dtype=np.uint8)} for n in counts]
-    found = read_ubj(write({"trees": trees}))["trees"]
-    values, sizes = found.columns(("b", "a"), np.int64)
-    np.testing.assert_array_equal(values, [np.concatenate([tree[name] for tree in trees]) for name in ("b", "a")])
-    assert sizes.tolist() == counts
-    with pytest.raises(ModelFormatError, match=r"tree 1: a must hold 2 numbers. Got 1"):
-        found.columns(("a", "b"), np.int64, np.array([3, 2, 2]))
-    with pytest.raises(ModelFormatError, match="tree 0: has no entry 'c'"):
-        found.columns(("a", "c"), np.int64)
-    trees[1]["b"] = np.array([300], np.int32)
-    mixed = read_ubj(write({"trees": trees}))["trees"]
-    assert mixed.columns(("a", "b"), np.int64)[0][1].tolist() == [*trees[0]["b"], 300, *trees[2]["b"]]
-    trees[2]["a"] = np.array([1], np.int32)
-    with pytest.raises(ModelFormatError, match=r"tree 2: b must hold 1 numbers. Got 2"):
-        read_ubj(write({"trees": trees}))["trees"].columns(("a", "b"), np.int64)
-
-
 def test_entries_that_the_first_object_lacks():
     found = read_ubj(write({"trees": [{"a": 1}, {"b": 2, "a": 1}, {"c": 1}]}))["trees"]
     with pytest.raises(ModelFormatError, match="tree 1: its entries are not those of tree 0"):
@@ -204,14 +133,6 @@ def test_entries_that_the_first_object_lacks():
         read_ubj(write({"trees": [many]}))["trees"].has("k1")
     with pytest.raises(ModelFormatError, match="out of range"):
         read_ubj(write({"trees": [{"a": 1}, many]}))["trees"].has("a")
-
-
-@pytest.mark.parametrize("second", [[3], np.array([3], np.int64), np.array([3], np.uint8)])
-def test_columns_of_several_types(second):
-    found = read_ubj(write({"trees": [{"a": np.array([1, 2], np.int32)}, {"a": second}]}))["trees"]
-    values, counts = found.column("a", np.int64)
-    assert values.tolist() == [1, 2, 3]
-    assert counts.tolist() == [2, 1]
 
 
 def test_an_entry_that_occurs_twice_is_refused():
