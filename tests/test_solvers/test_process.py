@@ -33,7 +33,6 @@ from exactshap.solvers.sampled.process._evidence import (
     Posterior,
     covariance_and_slopes,
     factorise,
-    fill_weighted,
 )
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
 from exactshap.solvers.sampled.process._relevance import (
@@ -155,18 +154,6 @@ def test_triangles_are_inverted(n):
     lower = np.tril(RNG.normal(size=(n, n))) / np.sqrt(n) + 2.0 * np.eye(n)
     found = invert_triangle(np.asfortranarray(lower + np.triu(RNG.normal(size=(n, n)), 1)), np.zeros((n, n), order="F"))
     np.testing.assert_allclose(found, np.linalg.inv(lower), atol=roundings(5_000))
-
-
-def test_weighted_sums_against_dense_algebra():
-    n, n_outputs = 9, 3
-    inverse, difference = (m + m.T for m in RNG.normal(size=(2, n, n)))
-    dual, scaled = RNG.normal(size=(2, n, n_outputs))
-    dual, scaled = dual, dual * scaled[:1]  # the same shape of D as in the evidence: symmetric
-    slope = 0.5 * (n_outputs * inverse - dual @ scaled.T)
-    weighted = np.triu(2.0 * slope * difference, 1) + np.diag(np.diag(slope * difference))
-    out = difference.copy()
-    fill_weighted(np.triu(inverse), dual, scaled, out)
-    np.testing.assert_allclose(out, weighted, rtol=roundings(5_000), atol=roundings(500))
 
 
 def test_searches_of_ever_more_rows_end_where_one_long_search_ends():

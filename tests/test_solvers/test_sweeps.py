@@ -1,4 +1,4 @@
-"""Small compiled sweeps against NumPy: embeddings, and the process over coalitions."""
+"""Small compiled sweeps of embeddings against NumPy."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,7 @@ import pytest
 from exactshap.errors import InputTypeError
 from exactshap.solvers.rkhs import _embedding as embeddings
 from exactshap.solvers.rkhs import subset_product
-from exactshap.solvers.sampled.process import _evidence as process
-from exactshap.solvers.sampled.process import functionals
-from tolerances import assert_close, roundings
+from tolerances import roundings
 
 RNG = np.random.default_rng(0)
 
@@ -32,24 +30,3 @@ def test_mirrored_triangles(n):
     expected = np.triu(matrix) + np.triu(matrix, 1).T
     embeddings.mirror(matrix)
     np.testing.assert_array_equal(matrix, expected)
-
-
-@pytest.mark.parametrize("n", [0, 1, 7, 70])
-def test_covariances_of_the_process(n):
-    matrix, difference = RNG.random((n, n)) + 0.1, np.empty((n, n))
-    filled = matrix.copy()
-    process.fill_covariance(0.3, -0.2, 1.0, 0.5, filled, difference)
-    np.testing.assert_array_equal(filled, 0.3 * matrix + -0.2 / matrix + 1.0 + 0.5 * np.eye(n))
-    np.testing.assert_array_equal(difference, 0.3 * matrix - -0.2 / matrix)
-    sums = matrix[: n // 2].copy()
-    process.fill_sums(0.3, -0.2, 1.0, sums)
-    np.testing.assert_array_equal(sums, (0.3 * matrix + -0.2 / matrix + 1.0)[: n // 2])
-
-
-@pytest.mark.parametrize("make", [np.ascontiguousarray, np.asfortranarray])
-def test_singles_of_the_process_are_those_of_sets(make):
-    points, rho = RNG.choice([-1.0, 1.0], (9, 5)), 0.9 * RNG.random(5)
-    nodes, weights = RNG.random(3), RNG.random(3)
-    singles = functionals(make(points), rho, np.arange(5)[:, None], nodes, weights)
-    one_by_one = [functionals(points, rho, np.array([[j]]), nodes, weights)[:, 0] for j in range(5)]
-    assert_close(singles, np.stack(one_by_one, axis=1), np.abs(singles).max(), 3, 5)
