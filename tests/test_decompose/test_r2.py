@@ -1,14 +1,17 @@
 """decompose_r2 against enumeration of all coalitions, value by value, for every kind of tree ensemble."""
 
+import functools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from exactshap.decompose import decompose_r2
-from exactshap.trees import convert
+from exactshap.trees import TreeModel, build, convert
 from r2_oracle import r2_rows
 from tolerances import assert_close_r2, roundings
+from trees_by_rule import chain
 
 N_ROWS, N_FEATURES = 44, 4
 
@@ -143,16 +146,7 @@ def wide_problem(depth, n_rows=300, n_trees=6, seed=3):
     return GradientBoostingRegressor(**settings).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 4, 6, 8])
-def test_tables_agree_with_quadrature(depth):
-    model, X, y = wide_problem(depth, n_rows=300 if depth < 8 else 120, n_trees=6 if depth < 8 else 2)
-    for game in ("residual", "ensemble"):
-        table = decompose_r2(model, X, y, game=game)
-        rows = decompose_r2(model, X, y, game=game, per_row=True)
-        assert_close_r2(table.values, rows.values, n_terms=table.details["n_trees"] ** 2)
-
-
-def test_deep_trees_mix_tables_and_quadrature():
+def deep_problem():
     from sklearn.tree import DecisionTreeRegressor
 
     rng = np.random.default_rng(0)
@@ -160,29 +154,42 @@ def test_deep_trees_mix_tables_and_quadrature():
     y = X @ rng.normal(size=30)
     model = DecisionTreeRegressor(splitter="random", max_features=1, random_state=0).fit(X, y)
     assert model.get_depth() > 10
-    shares, rows = decompose_r2(model, X, y), decompose_r2(model, X, y, per_row=True)
-    assert_close_r2(shares.values, rows.values, n_terms=120)
-    assert shares.total == 1.0
-    assert_close_r2(shares.values.sum(), 1.0, n_terms=120)
+    return model, X, y
 
 
-def test_chain_deeper_than_any_code():
-    from dataclasses import replace
+def chains(depth, n_trees):
+    """Trees that are one path, each split on a column of its own: more players than a code has bits."""
+    raw = []
+    for k in range(n_trees):
+        tree = chain(depth, depth, np.arange(2 * depth + 1) % 7.0)
+        raw.append(replace(tree, feature=tree.feature + k * depth, threshold=np.full(2 * depth + 1, 0.5)))
+    trees = build(raw, n_features=n_trees * depth, constant=np.zeros(1), less_equal=True, single_precision=False)
+    outputs, stages = np.full(n_trees, -1, np.int32), np.arange(n_trees, dtype=np.int32)
+    model = TreeModel(trees, "test", "chain", "target", ("output",), True, outputs, stages, boosted=n_trees > 1)
+    X = (np.random.default_rng(0).random((40, n_trees * depth)) < 0.97).astype(float)
+    return model, X, np.arange(40.0)
 
-    from exactshap.trees import TreeModel, build
-    from trees_by_rule import chain
 
-    depth = 70
-    raw = replace(chain(depth, depth, np.arange(2 * depth + 1) % 7.0), threshold=np.full(2 * depth + 1, 0.5))
-    trees = build([raw], n_features=depth, constant=np.zeros(1), less_equal=True, single_precision=False)
-    zeros = np.zeros(1, np.int32)
-    model = TreeModel(trees, "test", "chain", "target", ("output",), True, zeros - 1, zeros, boosted=False)
-    X = (np.random.default_rng(0).random((40, depth)) < 0.97).astype(float)
-    y = np.arange(40.0)
-    shares = decompose_r2(model, X, y)
-    assert np.isfinite(shares.values).all()
-    assert_close_r2(shares.residual, 0.0, n_terms=depth)
-    assert shares.details["checked_against_model"] is False
+PROBLEMS = {
+    **{f"depth {depth}": functools.partial(wide_problem, depth) for depth in (1, 2, 3, 4, 6)},
+    "depth 8": functools.partial(wide_problem, 8, n_rows=120, n_trees=2),
+    "random splits": deep_problem,
+    "two chains": functools.partial(chains, 20, 2),
+    "a chain": functools.partial(chains, 70, 1),
+}
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_tables_agree_with_quadrature(name, game):
+    model, X, y = PROBLEMS[name]()
+    table, rows = (decompose_r2(model, X, y, game=game, per_row=per_row) for per_row in (False, True))
+    assert_close_r2(table.values, rows.values, n_terms=X.shape[1] * table.details["n_trees"] ** 2)
+    assert abs(table.residual) <= table.tolerance
+    if name == "random splits":  # which fit every row
+        assert table.total == 1.0
+        assert_close_r2(table.values.sum(), 1.0, n_terms=120)
+    assert table.details["checked_against_model"] == ("chain" not in name)
 
 
 @pytest.mark.parametrize("game", ["residual", "ensemble"])
@@ -238,8 +245,6 @@ def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
 
 @pytest.mark.parametrize(("name", "game"), [("boosting", "ensemble"), ("boosting", "residual"), ("forest", "residual")])
 def test_only_the_residual_game_of_boosted_trees_depends_on_their_order(name, game):
-    from dataclasses import replace
-
     from exactshap.trees import take_trees
 
     model, X, y = SKLEARN[name]

@@ -1,7 +1,6 @@
-"""What the compiled kernels of R2 refuse, where their tables end, and how they are interrupted."""
+"""What the compiled kernels of R2 refuse, and how they are interrupted."""
 
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,38 +9,14 @@ from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2 import _layout as kernels
 from exactshap.decompose.r2._layout import lay_out
 from exactshap.errors import InputTypeError
-from exactshap.trees import build
 from interruption import interrupted
 from r2_models import N_FEATURES, random_model, random_rows
-from tolerances import assert_close_r2
-from trees_by_rule import chain
 
 
 def laid_out(depth=4, n_trees=5, seed=0, n_rows=20):
     model = random_model(depth, n_trees=n_trees, seed=seed)
     X = np.resize(random_rows(seed)[0], (n_rows, N_FEATURES))
     return lay_out(model.trees, X, np.array([0, 1, 0, 2, 3], np.int32), 4)
-
-
-def test_tables_and_quadrature_agree_on_wide_deep_trees():
-    """Joint tables of all sizes, pairs whose table would be too large, and units without a code."""
-    layout = lay_out(deep_trees(), random_wide(), np.arange(40, dtype=np.int32), 40)
-    y, weights = random_wide()[:, 0].copy(), np.linspace(0.5, 1.5, 30)
-    assert layout.units.size[:, 0].max() > 16  # more prefix players than a code has bits
-    shares, _ = games.residual_shares(layout, y.copy(), weights, False, 1)
-    assert_close_r2(shares, games.residual_rows(layout, y.copy(), weights, False, 1).sum(axis=0))
-
-
-def random_wide():
-    return np.random.default_rng(3).normal(size=(30, 40))
-
-
-def deep_trees():
-    raw = []
-    for first in (0, 20):  # two chains: every split on a feature of its own
-        tree = chain(20, 20, np.random.default_rng(first).normal(size=41))
-        raw.append(replace(tree, feature=tree.feature + first, threshold=np.full(41, -2.0)))
-    return build(raw, n_features=40, constant=np.array([0.0]), less_equal=True, single_precision=False)
 
 
 def bad_calls():
