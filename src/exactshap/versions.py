@@ -31,15 +31,8 @@ _OPTIONAL = (
 
 
 def versions() -> dict[str, str | None]:
-    """Return the installed version of each package that exactshap uses or reads.
+    """Return the version of each package that exactshap uses or reads, None where it is not installed.
 
-    Returns
-    -------
-    versions : dict of str to str or None
-        None where the package is not installed.
-
-    Examples
-    --------
     >>> list(versions())[:2]
     ['exactshap', 'numpy']
     """

@@ -56,12 +56,6 @@ class Expansion:
 def links() -> tuple[str, ...]:
     """Return the names of the inverse links that :func:`expand` knows.
 
-    Returns
-    -------
-    names : tuple of str
-
-    Examples
-    --------
     >>> links()
     ('exponential', 'logistic', 'normal', 'complementary log-log', 'log-log')
     """
@@ -71,26 +65,9 @@ def links() -> tuple[str, ...]:
 def expand(name: str, limit: float) -> Expansion:
     r"""Return an inverse link's expansion for magnitudes up to ``limit``.
 
-    Parameters
-    ----------
-    name : {"logistic", "exponential", "normal", "complementary log-log", "log-log"}
-        ``1 / (1 + exp(-t))``, ``exp(t)``, the normal distribution function, ``1 - exp(-exp(t))``, ``exp(-exp(-t))``.
-    limit : float
-        Rounded up to one of a few steps, so that similar limits share an expansion.
+    The links are ``1 / (1 + exp(-t))``, ``exp(t)``, the normal distribution function, ``1 - exp(-exp(t))`` and ``exp(-exp(-t))``. Limits
+    are rounded up to one of a few steps, so that similar ones share an expansion.
 
-    Returns
-    -------
-    expansion : Expansion
-
-    Raises
-    ------
-    UnknownNameError
-        If the link is unknown.
-    BudgetError
-        If the limit requires more than 4,000 terms.
-
-    Notes
-    -----
     Fourier integrals are approximated by the midpoint rule with step h,
 
     .. math:: \sigma(t) - \tfrac12 = \int_0^\infty \frac{\sin \omega t}{\sinh \pi \omega}\, d\omega, \qquad
@@ -100,8 +77,6 @@ def expand(name: str, limit: float) -> Expansion:
     By Poisson's summation formula the sum is the function plus its images at distances of multiples of 2 pi / h with alternating
     signs. The nearest one dominates: an error of exp(limit - 2 pi / h), or of the normal tail at 2 pi / h - limit.
 
-    Examples
-    --------
     >>> expansion = expand("logistic", 10.0)
     >>> bool(abs(expansion(3.0) - 1.0 / (1.0 + np.exp(-3.0))) < 1e-15)
     True

@@ -65,23 +65,7 @@ def matern(nu: float) -> GaussianMixture:
 
     .. math:: k(r) = \frac{2^{1 - \nu}}{\Gamma(\nu)} (\sqrt{2 \nu}\, r)^\nu K_\nu(\sqrt{2 \nu}\, r)
 
-    Parameters
-    ----------
-    nu : float
-        1/2 is the exponential kernel exp(-r).
-
-    Returns
-    -------
-    mixture : GaussianMixture
-
-    Raises
-    ------
-    BudgetError
-        If nu requires more than 2,000 terms, below about 0.035.
-
-    Examples
-    --------
-    >>> mixture = matern(0.5)
+    >>> mixture = matern(0.5)  # exp(-r)
     >>> bool(abs(mixture(4.0) - np.exp(-2.0)) < mixture.error), mixture.error < 1e-13
     (True, True)
     """
@@ -102,21 +86,6 @@ def rational_quadratic(alpha: float) -> GaussianMixture:
 
     .. math:: k(r) = \Bigl(1 + \frac{r^2}{2 \alpha}\Bigr)^{-\alpha}
 
-    Parameters
-    ----------
-    alpha : float
-
-    Returns
-    -------
-    mixture : GaussianMixture
-
-    Raises
-    ------
-    BudgetError
-        If alpha requires more than 2,000 terms, below about 0.035.
-
-    Examples
-    --------
     >>> mixture = rational_quadratic(1.0)
     >>> bool(abs(mixture(6.0) - 0.25) < mixture.error), mixture.error < 1e-13
     (True, True)

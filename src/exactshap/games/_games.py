@@ -57,24 +57,8 @@ class Game(Protocol):
 
 
 def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
-    """Return ``masks`` as a boolean array.
+    """Return ``masks`` (n_masks, n_players) or (n_players,) as a boolean array of two axes.
 
-    Parameters
-    ----------
-    masks : array of shape (n_masks, n_players) or (n_players,)
-    n_players : int
-
-    Returns
-    -------
-    masks : bool array of shape (n_masks, n_players)
-
-    Raises
-    ------
-    InputError
-        If the masks have another shape.
-
-    Examples
-    --------
     >>> check_masks([1, 0], 2)
     array([[ True, False]])
     """

@@ -204,14 +204,8 @@ def _register_installed() -> None:
 
 
 def registered() -> dict[str, str]:
-    """Return a copy of the registry.
+    """Return a copy of the registry, from names of classes to names of modules.
 
-    Returns
-    -------
-    registry : dict of class name to module name
-
-    Examples
-    --------
     >>> registered()["sklearn.kernel_ridge.KernelRidge"]
     'exactshap.readers.kernel_machines.all_rows:read_kernel_ridge'
     """

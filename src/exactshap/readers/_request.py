@@ -117,31 +117,9 @@ def _route(name: str, known: tuple[str, ...]) -> str:
 def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
     """Return the user's value function, or the one by default.
 
-    By default that is interventional with a background, else the family's own.
+    By default that is interventional with a background, else the family's own, ``default``: None if the family needs one. ``owner``
+    is the model, for messages.
 
-    Parameters
-    ----------
-    request : Request
-    supported : tuple of str
-        Value functions of the reader.
-    default : str or None
-        Without a background; None if the family needs one.
-    owner : str
-        The model, for messages.
-
-    Returns
-    -------
-    name : str
-
-    Raises
-    ------
-    InputError
-        If the background is missing, or has not exactly one row for "baseline".
-    UnknownNameError
-        If the value function is none of ``supported``.
-
-    Examples
-    --------
     >>> choose_value_function(Request(), ("functional", "interventional"), "functional", owner="SVR")
     'functional'
     """
@@ -177,30 +155,8 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
 
 
 def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the feature names.
+    """Return the feature names: those of the model, the user or the background, or x0, x1, ...
 
-    They are those of the model, the user or the background, or x0, x1, ...
-
-    Parameters
-    ----------
-    request : Request
-    fitted : tuple of str or None
-        The model's own names.
-    n_columns : int
-    owner : str
-        The model, for messages.
-
-    Returns
-    -------
-    names : tuple of str
-
-    Raises
-    ------
-    InputError
-        If ``feature_names`` has another number of names than the model has columns.
-
-    Examples
-    --------
     >>> names_of(Request(), None, 2, "SVR")
     ('x0', 'x1')
     """
@@ -222,29 +178,8 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
 
 
 def select_outputs(names: tuple[str, ...], output: object, *, owner: str) -> tuple[list[int], bool]:
-    """Return the numbers of the selected outputs, and whether one was picked.
+    """Return the numbers of the selected outputs, and whether one was picked; "auto" and "all" are every one.
 
-    Parameters
-    ----------
-    names : tuple of str
-        Of all outputs.
-    output : "auto", "all", int or str
-        "auto" and "all" are every one.
-    owner : str
-        The model, for messages.
-
-    Returns
-    -------
-    numbers : list of int
-    single : bool
-
-    Raises
-    ------
-    InputError
-        If there is no such output.
-
-    Examples
-    --------
     >>> select_outputs(("no", "yes"), "yes", owner="forest"), select_outputs(("no", "yes"), "all", owner="forest")
     (([1], True), ([0, 1], False))
     """
@@ -263,30 +198,8 @@ def select_outputs(names: tuple[str, ...], output: object, *, owner: str) -> tup
 
 
 def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
-    """Return the players: groups and all remaining columns, in column order.
+    """Return the columns and names of the players: groups and all remaining columns, in column order.
 
-    Parameters
-    ----------
-    request : Request
-    feature_names : tuple of str
-
-    Returns
-    -------
-    columns : tuple of tuples of int
-        Of each player.
-    names : tuple of str
-
-    Raises
-    ------
-    InputError
-        If a column is in two groups, or a group is empty or has the name of a column outside it.
-    InputTypeError
-        If the groups are no mapping of names to columns.
-    UnknownNameError
-        If a group names an unknown column.
-
-    Examples
-    --------
     >>> players_of(Request(groups={"place": ["city", "region"]}), ("city", "age", "region"))
     (((0, 2), (1,)), ('place', 'age'))
     """
