@@ -104,7 +104,7 @@ class Work:
         if not self.part.writes_all:
             table = table.replace_schema_metadata({_IMPORTANCE: json.dumps(importance.to_json())})
         # Only columns with repeated cells are written as dictionaries: values hardly repeat.
-        repeated = [*self.part.layout.keep, *(name for name, kind in self.part.layout.kinds.items() if kind == "string")]
+        repeated = [*self.part.layout.keep, *(name for name, kind in self.part.layout.kinds if kind == "string")]
         try:
             with atomic_write(target) as draft:
                 parquet.write_table(table, draft, use_dictionary=repeated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
@@ -31,12 +32,20 @@ class Layout:
     keep: tuple[str, ...]
     endings: tuple[str, ...]  # suffixes of names, one per output; one empty text for a single output
     players: tuple[str, ...]  # players, and sets of them for orders above 1
-    values: tuple[str, ...]  # one column for each output and player, output by output
-    errors: tuple[str, ...]  # columns like ``values`` for sampled explanations, else none
-    kinds: dict[str, str]  # every computed column that is written, in order, with Arrow's name for its type
+    sampled: bool  # whether values have standard errors
     # how many values of a row are written, the largest in magnitude with the names of their players; None: all
     top_k: int | None
     dtype: str  # of the values and their errors: "float64" or "float32"
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Return one column for each output and player, output by output."""
+        return tuple(f"phi{ending}_{player}" for ending in self.endings for player in self.players)
+
+    @cached_property
+    def errors(self) -> tuple[str, ...]:
+        """Return columns like ``values`` for sampled explanations, else none."""
+        return tuple(f"se{name.removeprefix('phi')}" for name in self.values) if self.sampled else ()
 
     @property
     def ranked(self) -> list[str]:
@@ -50,6 +59,20 @@ class Layout:
     @property
     def totals(self) -> list[list[str]]:
         return [[f"{total}{ending}" for ending in self.endings] for total in _TOTALS]
+
+    @cached_property
+    def kinds(self) -> list[tuple[str, str]]:
+        """Return every computed column that is written, in order, with Arrow's name for its type."""
+        number = "float" if self.dtype == "float32" else "double"
+        values, errors = [(name, number) for name in self.values], self.errors
+        if self.top_k is not None:
+            values = [
+                (f"{name}{rank}", kind) for rank in self.ranked for name, kind in (("feature", "string"), ("value", number))
+            ]
+            values += [(f"rest{ending}", number) for ending in self.endings]
+            errors = tuple(f"se{rank}" for rank in self.ranked if self.sampled)
+        totals = [(name, "double") for names in self.totals for name in names]
+        return [*values, *totals, (EXACT, "bool"), *((name, number) for name in errors)]
 
     def columns(self, explanation: Explanation) -> dict[str, np.ndarray]:
         rows = explanation.n_rows
@@ -75,10 +98,7 @@ class Layout:
 
     def written(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         available = columns if self.top_k is None else {**columns, **self._largest(columns)}
-        return {
-            name: available[name].astype(self.dtype) if kind == "float" else available[name]
-            for name, kind in self.kinds.items()
-        }
+        return {name: available[name].astype(self.dtype) if kind == "float" else available[name] for name, kind in self.kinds}
 
     def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the largest values of each row, their players, and the sum of the others."""
@@ -115,7 +135,7 @@ def layout_of(
 
     >>> from types import SimpleNamespace
     >>> traits = SimpleNamespace(single_output=True, output_names=("y",), player_names=("age",))
-    >>> list(layout_of(traits, ["id"], sampled=False).kinds)
+    >>> [name for name, _ in layout_of(traits, ["id"], sampled=False).kinds]
     ['phi_age', 'baseline', 'prediction', 'residual', 'exact']
     """
     check_count("order", order)
@@ -127,23 +147,8 @@ def layout_of(
     if dtype not in _DTYPES:
         raise UnknownNameError(f"Unknown type dtype={dtype!r}", do=did_you_mean(str(dtype), _DTYPES))
     top = None if top_k is None else min(int(top_k), len(players))
-    number, of_totals = (
-        "float" if dtype == "float32" else "double",
-        [f"{total}{ending}" for total in _TOTALS for ending in endings],
-    )
-    labels = [f"{ending}_{player}" for ending in endings for player in players]
-    values, errors = (tuple(f"{name}{label}" for label in labels) for name in ("phi", "se"))
-    ranks = [f"_{k + 1}{ending}" for ending in endings for k in range(top or 0)]
-    largest = [(f"{name}{rank}", kind) for rank in ranks for name, kind in (("feature", "string"), ("value", number))]
-    largest += [(f"rest{ending}", number) for ending in endings]
-    written = [(name, number) for name in values] if top is None else largest
-    written += [*((name, "double") for name in of_totals), (EXACT, "bool")]
-    if sampled:
-        written += [(name, number) for name in (errors if top is None else [f"se{rank}" for rank in ranks])]
-    else:
-        errors = ()
-    layout = Layout(tuple(keep), endings, players, values, errors, dict(written), top, dtype)
-    names = [*layout.keep, *(name for name, _ in written)]
+    layout = Layout(tuple(keep), endings, players, sampled, top, dtype)
+    names = [*layout.keep, *(name for name, _ in layout.kinds)]
     repeated = {name for name, count in Counter(names).items() if count > 1}
     if repeated:
         name = min(repeated)

@@ -21,7 +21,7 @@ from exactshap.results.data import counted
 from exactshap.scale._batches import Batch, Work, cut
 from exactshap.scale._importance import GlobalImportance
 from exactshap.scale._manifest import Manifest, check_place, check_run
-from exactshap.scale._partition import Partition, checked_batch_rows, wanted_files
+from exactshap.scale._partition import Partition, checked_batch_rows, named_columns, wanted_files
 
 
 @dataclass(frozen=True, repr=False)
@@ -261,16 +261,11 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 
 
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
-    first, named = None, files[0].name
+    first, named = None, named_columns(part)
     for file in files:
         schema = read_schema(file, part.layout.keep)
         for name in schema.names:
-            if is_index(name) and name not in {
-                *part.layout.keep,
-                *part.drop,
-                part.offset,
-                *part.explainer.reader.traits.feature_names,
-            }:
+            if is_index(name) and name not in named:
                 schema = schema.remove(schema.get_field_index(name))
         first = schema if first is None else first
         try:
@@ -278,10 +273,10 @@ def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
         except ExactshapError as error:
             raise type(error)(f"{file.name} does not fit. {error}") from None
         if schema.names != first.names and not part.explainer.align:
-            got = f"Got {schema.names}, in {named} {first.names}"
-            raise InputError(f"{file.name} has other columns than {named}", got)
+            got = f"Got {schema.names}, in {files[0].name} {first.names}"
+            raise InputError(f"{file.name} has other columns than {files[0].name}", got)
         for field in schema:
-            _check_type(field, first.field(field.name) if field.name in first.names else field, file.name, named, part)
+            _check_type(field, first.field(field.name) if field.name in first.names else field, file.name, files[0].name, part)
 
 
 def _check_type(field: Any, before: Any, name: str, first: str, part: Partition) -> None:

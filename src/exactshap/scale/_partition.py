@@ -160,7 +160,7 @@ class Partition(PackedOnce):
         batch = rows * (_bytes_of_a_row(self) + _COPIES_OF_TEXT * text)
         memory, seconds = one.memory + batch + row_group, one.seconds * n_rows / max(rows, 1)
         sizes = {"float": 4.0, "bool": 1.0}  # others take 8 bytes: numbers, and names in dictionaries at most
-        result = n_rows * sum(sizes.get(kind, 8.0) for kind in self.layout.kinds.values())
+        result = n_rows * sum(sizes.get(kind, 8.0) for _, kind in self.layout.kinds)
         return replace(one, seconds=seconds, memory=memory, result=result, block_rows=rows, row_group=row_group)
 
     @property
@@ -196,7 +196,7 @@ class Partition(PackedOnce):
             (name, arrow.type_for_alias(kind) if isinstance(kind, str) else kind or arrow.null())
             for name, kind in self.types.items()
         ]
-        computed = [(name, arrow.type_for_alias(kind)) for name, kind in self.layout.kinds.items()]
+        computed = [(name, arrow.type_for_alias(kind)) for name, kind in self.layout.kinds]
         return arrow.schema([*kept, *computed])
 
     @property
@@ -284,11 +284,15 @@ def _bytes_of_a_row(part: Partition) -> float:
     return 8.0 * _COPIES * (part.explainer.reader.traits.n_features + len(part.layout.keep) + len(part.layout.kinds))
 
 
+def named_columns(part: Partition) -> set[str | None]:
+    """Return the columns that a run names: kept ones, dropped ones, the offset, features."""
+    return {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
+
+
 def wanted_files(part: Partition, source: TableLike, filesystem: Foreign) -> list[StoredFile]:
     """Return a source's files, with the folder keys that the run names as their only keys."""
-    wanted = {*part.layout.keep, *part.drop, part.offset, *part.explainer.reader.traits.feature_names}
-    files = find_files(source, filesystem)
-    return [replace(file, keys=tuple(pair for pair in file.keys if pair[0] in wanted)) for file in files]
+    named, files = named_columns(part), find_files(source, filesystem)
+    return [replace(file, keys=tuple(pair for pair in file.keys if pair[0] in named)) for file in files]
 
 
 def _kept_cells(frame: TableLike, keep: Sequence[str]) -> Callable[[int], str]:
