@@ -303,6 +303,7 @@ def test_importances_are_those_of_the_explanation():
     assert_close(found.mean_abs, np.abs(values).mean(axis=0), scale=np.abs(values).max(), n_terms=60)
     assert list(found.to_frame()["feature"]) == cases.NAMES
     assert repr(found).startswith("mean |value| of 4 features over 60 rows")
+    assert found._repr_html_().count("<tr>") == 1 + len(cases.NAMES)
 
 
 def test_parts_that_do_not_belong_together_are_refused():

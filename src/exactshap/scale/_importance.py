@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import TableLike
-from exactshap.errors import InputError, printable
+from exactshap._runtime.words import PrintedTable, more_than
+from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import counted, frame_of
 
 _VALUE = "phi_"
+SHOWN = 10  # features of a printed table
 
 
 @dataclass(frozen=True, repr=False)
-class GlobalImportance:
+class GlobalImportance(PrintedTable):
     r"""Hold the mean and mean absolute value of each column, over parts.
 
     .. math:: \frac{1}{n} \sum_i |\phi_{ij}| \quad\text{and}\quad \frac{1}{n} \sum_i \phi_{ij}
@@ -128,15 +130,17 @@ class GlobalImportance:
         columns: dict[str, Any] = {"feature": list(self.feature_names), "mean_abs": self.mean_abs, "mean": self.mean}
         return frame_of(None, columns, None)
 
-    def __repr__(self) -> str:
+    def _head(self) -> tuple[str, Mapping[str, str]]:
         bad = f", {counted(self.n_bad_rows, 'row')} could not be explained" if self.n_bad_rows else ""
-        lines = [f"mean |value| of {len(self.feature_names)} features over {counted(self.n_rows, 'row')}{bad}"]
+        return f"mean |value| of {len(self.feature_names)} features over {counted(self.n_rows, 'row')}{bad}", {}
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         strength = self.mean_abs
-        order = np.argsort(-strength, kind="stable")[:10]
-        width = max((len(self.feature_names[j]) for j in order), default=0)
-        lines += [f"  {self.feature_names[j]:<{width}}  {strength[j]:.6g}" for j in order]
-        more = len(strength) - len(order)
-        return printable("\n".join([*lines, f"  ({more} more)"] if more else lines))
+        order = np.argsort(-strength, kind="stable")[:SHOWN]
+        return ["feature", "mean |value|"], [[self.feature_names[j], f"{strength[j]:.6g}"] for j in order]
+
+    def _more(self) -> str:
+        return more_than(SHOWN, len(self.feature_names))
 
 
 def value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

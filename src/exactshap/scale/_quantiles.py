@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
+from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError
 from exactshap.results.data import counted
-from exactshap.scale._importance import value_columns
+from exactshap.scale._importance import SHOWN, value_columns
 
 
 @dataclass(frozen=True, repr=False)
-class GlobalQuantiles:
+class GlobalQuantiles(PrintedTable):
     r"""Hold approximate quantiles of each column of values, over parts.
 
     Each column has a DDSketch: counts of its values in bins with edges that grow by :math:`(1 + \epsilon) / (1 - \epsilon)`, so that a
@@ -99,15 +101,17 @@ class GlobalQuantiles:
             raise InputError("A quantile is a number in [0, 1]", f"Got {q!r}")
         return np.array([np.nan if not self.n_rows else sketch.get_quantile_value(q) for sketch in self.sketches], float)
 
-    def __repr__(self) -> str:
-        low, middle, high = (self.quantile(q) for q in (0.05, 0.5, 0.95))
-        head = f"approximate quantiles 5 %, 50 %, 95 % (within {self.relative_error:.2g} of each) over {counted(self.n_rows, 'row')}"
-        width = max(map(len, self.feature_names[:10]), default=0)
-        lines = [
-            f"  {name:<{width}}  {low[j]:.4g}  {middle[j]:.4g}  {high[j]:.4g}" for j, name in enumerate(self.feature_names[:10])
-        ]
-        more = len(self.feature_names) - len(lines)
-        return "\n".join([head, *lines, *([f"  ({more} more)"] if more else [])])
+    def _head(self) -> tuple[str, Mapping[str, str]]:
+        within = f"within {self.relative_error:.2g} of each"
+        return f"approximate quantiles ({within}) over {counted(self.n_rows, 'row')}", {}
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        columns = [self.quantile(q) for q in (0.05, 0.5, 0.95)]
+        rows = [[name, *(f"{column[j]:.4g}" for column in columns)] for j, name in enumerate(self.feature_names[:SHOWN])]
+        return ["feature", "5 %", "50 %", "95 %"], rows
+
+    def _more(self) -> str:
+        return more_than(SHOWN, len(self.feature_names))
 
 
 def _empty(relative_error: float) -> Any:
