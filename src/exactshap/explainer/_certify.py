@@ -73,6 +73,16 @@ class Check(NamedTuple):
         return self.difference <= self.tolerance
 
 
+def largest_of_rows(differences: np.ndarray) -> np.ndarray:
+    """Return the largest magnitude of each row, infinity for NaN.
+
+    >>> largest_of_rows(np.array([[1.0, -2.0], [np.nan, 0.0]]))
+    array([ 2., inf])
+    """
+    size = np.abs(differences).max(axis=tuple(range(1, differences.ndim)), initial=0.0)
+    return np.where(np.isnan(size), np.inf, size)
+
+
 def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float, float]:
     """Return the residual worst for its tolerance, and that tolerance.
 
@@ -86,9 +96,8 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
         limits = (tolerance[block] if isinstance(tolerance, np.ndarray) else tolerance for block in blocks)
         parts = [worst_of(residual[block], limit) for block, limit in zip(blocks, limits, strict=True)]
         residual, tolerance = np.array(parts).T
-    size = np.abs(residual).max(axis=tuple(range(1, residual.ndim)), initial=0.0)
     # A NaN of the model is an infinite difference; as NaN it would look like an overflow below.
-    size = np.where(np.isnan(size), np.inf, size)
+    size = largest_of_rows(residual)
     with np.errstate(invalid="ignore"):
         # Infinity less infinity is NaN here, which is how a row is recognised in which the tolerance overflows as well.
         over = size - tolerance
@@ -387,7 +396,7 @@ class Certifier:
         # A player outside S has the same cells in the hybrid and in the reference row, so that phi_j(h) = 0.
         values = solution.values[:, : masks.shape[1]].reshape(*masks.shape, -1)
         stray = np.abs(values * ~masks[:, :, None]).max(axis=(1, 2), initial=0.0)
-        size = np.maximum(np.abs(residual).reshape(len(own), -1).max(axis=1, initial=0.0), stray)
+        size = np.maximum(largest_of_rows(residual), stray)
         return Check(*worst_of(size, tolerance), len(masks), tuple(sorted(set(check_rows.rows[n:].tolist()))))
 
     def _question(self, table: Table, semivalue: Semivalue, order: int) -> Check:

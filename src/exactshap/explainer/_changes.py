@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, ExactnessError, message
-from exactshap.explainer._certify import Check, tolerance_of, worst_of
+from exactshap.explainer._certify import Check, largest_of_rows, tolerance_of, worst_of
 from exactshap.explainer._solve import Cut, solve_rows
 from exactshap.frames import Table
 from exactshap.readers import ModelState, Reader, Request, read, reader_for
@@ -65,12 +65,12 @@ class Changes:
         if now.values.shape != before.values.shape:
             return Check(np.inf, 0.0, 1)
         with np.errstate(all="ignore"):
-            size = _largest(now.values - before.values) + _largest(now.empty - before.empty)
+            size = largest_of_rows(now.values - before.values) + largest_of_rows(now.empty - before.empty)
             # Twice, as both are rounded
             allowed = 2.0 * tolerance_of(reader, prediction, anew)
             for part in (now, before):
                 if part.std_error is not None:
-                    allowed += STANDARD_ERRORS * _largest(part.std_error)
+                    allowed += STANDARD_ERRORS * largest_of_rows(part.std_error)
         return Check(*worst_of(size, allowed), 1)
 
     def require_none(self, reader: Reader, table: Table) -> None:
@@ -102,9 +102,3 @@ def blaming(reader: Reader, change: str) -> Iterator[None]:
         if isinstance(error, (BudgetError, MemoryError)):
             raise
         raise ExactnessError(changed(reader, change)) from error
-
-
-def _largest(differences: np.ndarray) -> np.ndarray:
-    """Return the largest magnitude of each row, infinity for NaN."""
-    size = np.abs(differences).reshape(len(differences), -1).max(axis=1, initial=0.0)
-    return np.where(np.isnan(size), np.inf, size)

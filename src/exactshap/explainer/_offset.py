@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError, did_you_mean
-from exactshap.explainer._certify import Certified
+from exactshap.explainer._certify import Certified, largest_of_rows
 from exactshap.frames import Table, as_table
 from exactshap.readers import Offset, Reader
 from exactshap.solvers import Solution
@@ -84,8 +84,7 @@ def certified_with(
         prediction, shift = with_offset(reader, table, offsets)
     # What the reading missed before, and by how much the model's call with offsets moved otherwise than by the shift.
     residual = certified.residual + (prediction - certified.prediction - shift)
-    size = np.abs(offsets).reshape(len(offsets), -1).max(axis=1, initial=0.0)
-    size += np.abs(shift).reshape(len(shift), -1).max(axis=1, initial=0.0)
+    size = largest_of_rows(offsets) + largest_of_rows(shift)
     tolerance = certified.tolerance + ROUNDINGS * reader.traits.rounding.precision * (size + np.abs(solution.scale))
     return certified._replace(prediction=prediction, residual=residual, tolerance=tolerance), shift
 

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count, checked_generator
 from exactshap._runtime.words import fields_html
 from exactshap.errors import InputError, rows_from
-from exactshap.explainer._certify import Certified, Check, residual_of
+from exactshap.explainer._certify import Certified, Check, largest_of_rows, residual_of
 from exactshap.explainer._offset import certified_with, check_offsets
 from exactshap.explainer._plan import block_size
 from exactshap.explainer._solve import predict
@@ -177,9 +177,9 @@ def _compared(
         certified, _ = certified_with(reader, table, answer, Certified(own, residual, allowed, Check()), offsets)
         residual, adding_up = certified.residual, certified.tolerance
     by_hand = reader.masked_predictions(table, masks)
-    masked = None if by_hand is None else _largest(reader.game(table).value(masks) - by_hand)
+    masked = None if by_hand is None else largest_of_rows(reader.game(table).value(masks) - by_hand)
     solved = None if question is None else _values(reader, table, answer, *question)
-    worst = _largest(residual)
+    worst = largest_of_rows(residual)
     within = [worst <= adding_up]
     within += [] if masked is None else [masked <= allowed]
     if solved is not None:
@@ -222,7 +222,7 @@ def _values(
 
 
 def _one_by_one(difference: np.ndarray) -> _Differences:
-    return _Differences(_largest(difference), np.ones(len(difference)))
+    return _Differences(largest_of_rows(difference), np.ones(len(difference)))
 
 
 def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int, rng: np.random.Generator) -> _Differences | None:
@@ -244,7 +244,7 @@ def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int, rng: np
         found = np.einsum("it,itk->ik", weights, values[:, start : start + len(members)])
         start += len(members)
         # As a mean: where no value is off by more than its tolerance, neither is their mean
-        missed = _largest(found - sums[:, size - 1]) / np.abs(weights).sum(axis=1)
+        missed = largest_of_rows(found - sums[:, size - 1]) / np.abs(weights).sum(axis=1)
         # A discrete derivative adds up 2^|T| products at each node
         n_roundings = 2.0**size * max(1.0, float(np.abs(semivalue.rule(size, order, degree=n_players - size)[1]).sum()))
         is_worse = missed * worst.n_roundings >= worst.size * n_roundings
@@ -276,13 +276,6 @@ def _unchecked(reader: Reader, first: _Compared, gap: str) -> tuple[str, ...]:
 
 def _maximum(differences: np.ndarray | None) -> float | None:
     return None if differences is None else float(differences.max(initial=0.0))
-
-
-def _largest(difference: np.ndarray | None) -> np.ndarray:
-    """Return the largest magnitude of each row, infinity for NaN."""
-    assert difference is not None
-    size = np.abs(difference).reshape(len(difference), -1).max(axis=1, initial=0.0)
-    return np.where(np.isnan(size), np.inf, size)
 
 
 def reference_values(game: Any) -> np.ndarray | None:
