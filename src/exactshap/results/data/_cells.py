@@ -31,6 +31,10 @@ class Cells:
     numeric: np.ndarray  # bool (n_players,): whether ``numbers`` are measurements rather than codes
     text: np.ndarray  # bool (n_players,): whether ``display`` is text
 
+    def days(self, j: int) -> np.ndarray | None:
+        """Return days since 1970 of a column of dates, NaN where missing; None for other columns."""
+        return None if self.numeric[j] else as_days(self.display[:, j])
+
     def categories(self, j: int) -> tuple[str, ...]:
         """Return the categories behind the numbers 0, 1, ... of a column; none for measurements."""
         shown = self.display[:, j]

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
-from exactshap.results.data import Cells, ExplanationData, as_days, axis_name, cells
+from exactshap.results.data import Cells, ExplanationData, axis_name, cells
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import date_axis, draw_rings, escape, new_axes, shortened
 
@@ -55,7 +55,7 @@ def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = N
 
 def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
     name = axis_name(explanation, j)
-    days = None if shown.numeric[j] else as_days(shown.display[:, j])
+    days = shown.days(j)
     if days is not None:
         return Axis(name, days, "date")
     categories = shown.categories(j)

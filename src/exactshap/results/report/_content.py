@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.results.data import Cells, ExplanationData, Observed, as_days, axis_name, cells, readable, row_name
+from exactshap.results.data import Cells, ExplanationData, Observed, axis_name, cells, readable, row_name
 from exactshap.results.plots import Shown, cell_words
 from exactshap.results.report._svg import number
 
@@ -152,7 +152,7 @@ def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) ->
 
 
 def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
-    days = None if shown.numeric[j] else as_days(shown.display[:, j])
+    days = shown.days(j)
     if days is not None:
         return Dependence(axis_name(explanation, j), days, values[:, j], None, dates=True)
     categories = shown.categories(j) or (None if shown.numeric[j] else ())

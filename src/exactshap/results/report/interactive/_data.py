@@ -16,7 +16,6 @@ from exactshap.results.data import (
     Cells,
     ExplanationData,
     Observed,
-    as_days,
     axis_name,
     cells,
     index_title,
@@ -70,8 +69,9 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
     kinds, texts = _cell_arrays(explanation, rows, shown, arrays)
     place = int(np.searchsorted(rows, first))
     strength, tiled = _strength(people), players_of(pairs)
+    about = _names(explanation, rows)
     info = {
-        **_names(explanation, rows),
+        **about,
         "kinds": kinds,
         "texts": texts,
         "coarse": [] if shown is None else [is_rounded(shown.numbers[:, j]) for j in range(explanation.n_players)],
@@ -79,7 +79,7 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
         "pairs": pairs,
         "strength": strength,
         "tiles": tiles(people, pairs),
-        "tile_signals": {"words": [printable(explanation.feature_names[j])[:200] for j in tiled], "height": 30 * len(tiled)},
+        "tile_signals": {"words": [about["names"][j] for j in tiled], "height": 30 * len(tiled)},
         "state": _STATE | {"feature": int(np.argmax(strength[0])), "A": [place]},
         "rounding": float(explanation.tolerance.min()),  # of a sum: values below it are zero
         "facts": [name for name in _FACTS if name in arrays],
@@ -177,10 +177,10 @@ def _cell_arrays(
         return [], []
     kinds, texts, columns = [], [], []
     for j in range(explanation.n_players):
-        days = None if shown.numeric[j] else as_days(shown.display[:, j])
+        days = shown.days(j)
         kinds.append("number" if shown.numeric[j] else "text" if days is None else "date")
         columns.append(rounded(shown.numbers[:, j], _CELL_BITS) if days is None else days)
-        texts.append([printable(text)[:200] for text in (shown.categories(j) if days is None else ())])
+        texts.append([_short(text) for text in (shown.categories(j) if days is None else ())])
     arrays["cells"] = np.stack(columns) if columns else np.zeros((0, len(rows)))
     return kinds, texts
 
@@ -191,20 +191,22 @@ def _range(column: np.ndarray) -> list[float]:
 
 
 def _names(explanation: ExplanationData, rows: np.ndarray) -> dict[str, Any]:
-    labels = [printable(row_name(explanation, int(i)))[:200] for i in rows]
-    has_data = explanation.data is not None
+    names, has_data = explanation.feature_names, explanation.data is not None
     return {
-        "names": [printable(name)[:200] for name in explanation.feature_names],
-        "axes": [
-            printable(axis_name(explanation, j) if has_data else name)[:200] for j, name in enumerate(explanation.feature_names)
-        ],
-        "labels": labels,
-        "outputs": [printable(name)[:200] for name in explanation.output_names or ()],
+        "names": [_short(name) for name in names],
+        "axes": [_short(axis_name(explanation, j) if has_data else name) for j, name in enumerate(names)],
+        "labels": [_short(row_name(explanation, int(i))) for i in rows],
+        "outputs": [_short(name) for name in explanation.output_names or ()],
         "unit": printable(explanation.unit),
         "index": index_title(explanation.index, explanation.order),
         "additive": explanation.additive,
         "n_outputs": max(len(explanation.output_names or ()), 1),
     }
+
+
+def _short(text: str) -> str:
+    """Return a name of the user as the page shows it."""
+    return printable(text)[:200]
 
 
 def _strength(explanation: ExplanationData) -> list[list[float]]:
@@ -276,7 +278,7 @@ def tiles(explanation: ExplanationData, pairs: list[list[int]]) -> list[list[dic
         return []
     mean = np.abs(explanation.set_values[:, [s for _, _, s in pairs]]).mean(axis=0).reshape(len(pairs), -1)
     place = {j: where for where, j in enumerate(players_of(pairs))}
-    names = [printable(name)[:200] for name in explanation.feature_names]
+    names = [_short(name) for name in explanation.feature_names]
     return [
         [
             {
