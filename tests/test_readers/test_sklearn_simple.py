@@ -103,6 +103,10 @@ MODELS = {
     "density": (lambda: KernelDensity(bandwidth=0.6).fit(X), density),
     "weighted density": (lambda: KernelDensity(bandwidth="scott").fit(X, sample_weight=WEIGHTS), density),
     "quadratic of two": (lambda: QuadraticDiscriminantAnalysis().fit(MOVED, BINARY), decision),
+    "quadratic in single precision": (
+        lambda: QuadraticDiscriminantAnalysis().fit(MOVED.astype(np.float32), BINARY),
+        decision,
+    ),
     "quadratic of three": (lambda: QuadraticDiscriminantAnalysis(reg_param=0.1).fit(MOVED, TERNARY), decision),
     "quadratic, scaled": (
         lambda: make_pipeline(StandardScaler(), QuadraticDiscriminantAnalysis()).fit(MOVED, BINARY),

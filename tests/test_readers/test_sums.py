@@ -297,6 +297,11 @@ REFUSED = {  # (model, target, words)
     "neighbours of classes": (Soft([("a", KNeighborsClassifier())]), TERNARY, "model.predict_proba"),
     "neighbours of labels": (multioutput.MultiOutputClassifier(KNeighborsClassifier()), TWO_LABELS, "model.predict_proba"),
     "labels of machines": (BagOfClasses(SVC(), 2), BINARY, "vote of labels"),
+    "margins of bags": (
+        OneVsRestClassifier(BagOfClasses(LogisticRegression(), 2)),
+        TERNARY,
+        "exact in the unit that it predicts",
+    ),
     "weights of logits": (ensemble.AdaBoostClassifier(LogisticRegression(), n_estimators=3), BINARY, "model.decision_function"),
 }
 

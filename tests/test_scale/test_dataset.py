@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import scale_cases as cases
@@ -115,6 +115,50 @@ def test_csv_streams(tmp_path):
     T.to_csv(tmp_path / "a.csv", index=False)
     run(tmp_path / "a.csv", tmp_path / "out")
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), Partition(cases.svr(), keep=["id"])(T), check_exact=True)
+
+
+WORDS = {  # cells of a column of text, and what they look like
+    "dates": ["2020-01-01", "2021-05-06"],
+    "times": ["12:30", "07:10"],
+    "codes": ["01", "02"],
+    "booleans": ["True", "False"],
+    "missing": ["x", None],
+    "missing words": ["x", "NA"],
+}
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_text_of_a_csv_stays_text(tmp_path, words):
+    """Dates and numbers would be categories that the model does not know, which it takes for none."""
+    T = pd.DataFrame({"word": np.resize(WORDS[words], 12), "size": np.arange(12.0)})
+    front = ColumnTransformer([("word", OneHotEncoder(handle_unknown="ignore"), ["word"])], remainder="passthrough")
+    explainer = Explainer(make_pipeline(front, cases.Ridge()).fit(T, T["size"] + 5.0 * (T["word"] == T["word"][0])), T)
+    T.to_csv(tmp_path / "a.csv", index=False)
+    explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out")[["phi_word", "phi_size"]]
+    np.testing.assert_array_equal(found, explainer(T).values)
+
+
+def test_whole_numbers_of_a_csv_stay_categories(tmp_path):
+    catboost = pytest.importorskip("catboost")
+    T = pd.DataFrame({"kind": np.arange(60) % 3, "size": np.arange(60.0)})
+    settings = {"iterations": 4, "cat_features": ["kind"], "verbose": 0, "allow_writing_files": False}
+    explainer = Explainer(catboost.CatBoostRegressor(**settings).fit(T, T["size"] * T["kind"]), T[:9])
+    T.to_csv(tmp_path / "a.csv", index=False)
+    explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out")[["phi_kind", "phi_size"]]
+    np.testing.assert_array_equal(found, explainer(T).values)
+
+
+def test_bytes_are_no_text(tmp_path):
+    """A file in another code page gives bytes, and so do some columns of engines; no category equals them."""
+    explainer, T = cases.encoded()
+    T = T.assign(colour=np.where(T["colour"] == "red", "rot", "grün"))
+    T.to_csv(tmp_path / "a.csv", index=False, encoding="latin-1")
+    with pytest.raises(InputError, match=r"a.csv is not UTF-8. Column 'colour' holds other bytes. Write it in UTF-8: pandas"):
+        explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out")
+    with pytest.raises(InputError, match="Column 'colour' holds bytes"):
+        Partition(explainer)(T.assign(colour=[colour.encode() for colour in T["colour"]]))
 
 
 def test_whole_numbers_at_the_top_of_a_csv_column_may_turn_into_others(tmp_path):

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 import scale_cases as cases
 from exactshap import Explainer, decompose_hsic
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
-from exactshap.frames.stored import find_files, inspect, read_rows
+from exactshap.frames.stored import CsvTypes, find_files, inspect, read_rows
 from exactshap.scale import GlobalImportance, Partition, StoredTable, explain_dataset, output_columns
 from tolerances import roundings
 
@@ -312,9 +312,9 @@ def test_a_file_is_closed_with_its_last_row(tmp_path):
     rows = pd.DataFrame({f"x{j}": np.arange(500.0) + j for j in range(30)})
     rows.to_parquet(tmp_path / "rows.parquet", row_group_size=300)
     (found,) = find_files(str(tmp_path / "rows.parquet"))
-    file = source_module.inspect(found, ())
+    file = source_module.inspect(found, CsvTypes())
     for start, stop in ((0, 100), (100, 450), (450, 499), (499, 500), (0, 500)):
-        table = source_module.read_rows(file, start, stop, ())
+        table = source_module.read_rows(file, start, stop, CsvTypes())
         pd.testing.assert_frame_equal(table.to_pandas(), rows[start:stop].reset_index(drop=True))
         assert (source_module._OPEN.stream is None) == (stop == 500)
 
@@ -360,9 +360,9 @@ def test_a_row_group_takes_what_the_plan_says(group, n_values, tmp_path):
     try:
         forecast = Partition(explainer).plan(tmp_path / "rows.parquet", 1000)
         planned = pool.max_memory()
-        file = inspect(find_files(tmp_path / "rows.parquet")[0], ())
+        file = inspect(find_files(tmp_path / "rows.parquet")[0], CsvTypes())
         for start in range(0, 200_000, 1000):
-            read_rows(file, start, start + 1000, ())
+            read_rows(file, start, start + 1000, CsvTypes())
     finally:
         pa.set_memory_pool(before)
     assert 0.3 < forecast.row_group / pool.max_memory() < 3.0

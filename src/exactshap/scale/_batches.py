@@ -115,7 +115,7 @@ class Work:
 
     def check_again(self, batch: Batch, finished: Any) -> None:
         """Explain one row of an earlier run again, as no digest shows settings such as the budget."""
-        row = read_rows(batch.file, batch.start, batch.start + 1, self.part.layout.keep)
+        row = read_rows(batch.file, batch.start, batch.start + 1, self.part.csv_types)
         before = finished.slice(0, 1).to_pylist()[0]
         try:
             now = self.part(row).to_pylist()[0]
@@ -134,7 +134,7 @@ class Work:
 
     def _explained(self, batch: Batch) -> tuple[Any, GlobalImportance]:
         arrow = require("pyarrow", "scale", purpose="Reading data")
-        table = read_rows(batch.file, batch.start, batch.stop, self.part.layout.keep)
+        table = read_rows(batch.file, batch.start, batch.stop, self.part.csv_types)
         try:
             output, columns = self.part.explained(table)
         except InputError as error:

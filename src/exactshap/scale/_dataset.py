@@ -171,7 +171,7 @@ def explain_dataset(
     # All files are checked first: one that does not fit must not end a run after hours.
     _check_schemas(part, stored)
     batch_rows = checked_batch_rows(part, batch_rows)
-    files = list(run(functools.partial(inspect, keep=part.layout.keep), stored))
+    files = list(run(functools.partial(inspect, types=part.csv_types), stored))
     manifest = (
         None
         if folder is None
@@ -253,7 +253,7 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
     arrow = require("pyarrow", "scale", purpose="Reading data")
     types: dict[str, Any] = {}
     for file in files if any(file.keys for file in files) else files[:1]:
-        schema = read_schema(file, part.layout.keep)
+        schema = read_schema(file, part.csv_types)
         for name in part.layout.keep:
             if name in schema.names and (name not in types or arrow.types.is_null(types[name])):
                 types[name] = schema.field(name).type
@@ -263,7 +263,7 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
     first, named = None, named_columns(part)
     for file in files:
-        schema = read_schema(file, part.layout.keep)
+        schema = read_schema(file, part.csv_types)
         for name in schema.names:
             if is_index(name) and name not in named:
                 schema = schema.remove(schema.get_field_index(name))

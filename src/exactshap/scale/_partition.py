@@ -14,13 +14,13 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, rows_from
 from exactshap.explainer import Explainer, Forecast, require_score
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, as_table, with_dtypes_of
 from exactshap.frames.stored import StoredFile, find_files, first_rows, is_index
 from exactshap.scale._bad_rows import REFUSALS, explain_what_is_possible, first_refused
 from exactshap.scale._carrier import PackedOnce
 from exactshap.scale._columns import join_columns, layout_of
 from exactshap.scale._identity import explainer_identity
-from exactshap.scale._tables import as_frame, check_types, in_library_of, with_categories
+from exactshap.scale._tables import as_frame, check_types, csv_types, in_library_of, with_categories
 
 _POLICIES = ("raise", "mark")
 # Largest default number of rows of a batch: more saves nothing.
@@ -123,6 +123,7 @@ class Partition(PackedOnce):
         self.layout = layout_of(
             explainer.reader.traits, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype
         )
+        self.csv_types = csv_types(self.layout.keep, explainer.reader.traits.background)
 
     def __call__(self, table: TableLike) -> Any:
         """Return a table's explanation as a table of the same kind."""
@@ -150,7 +151,7 @@ class Partition(PackedOnce):
             ``seconds`` are those of explaining, without reading and writing; ``memory`` is that of one batch, and of reading the largest
             row group (``row_group``); ``block_rows`` are the rows of a batch.
         """
-        head, n_rows, row_group = first_rows(wanted_files(self, source, filesystem), self.layout.keep)
+        head, n_rows, row_group = first_rows(wanted_files(self, source, filesystem), self.csv_types)
         rows = min(checked_batch_rows(self, batch_rows), n_rows)
         frame = head.take(np.arange(rows) % max(head.num_rows, 1))
         features, offsets = self._features(frame), self._offsets(frame)
@@ -238,8 +239,8 @@ class Partition(PackedOnce):
         if has_names:
             table = with_categories(in_library_of(table, background), background)
         check_types(table, background)
-        if has_names:
-            return table
+        if has_names:  # whole numbers of a CSV file are float64, which CatBoost takes for no category
+            return with_dtypes_of(background, table) if background is not None and background.names == table.names else table
         given = tuple(reader.traits.feature_names)
         if given != tuple(f"x{j}" for j in range(len(given))) and table.names != given:
             what, got = "The columns are not those of the explainer", f"Got {list(table.names or ())}"

@@ -11,7 +11,14 @@ from exactshap._runtime.optional import first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, warn
 from exactshap.frames import Table, as_table
+from exactshap.frames.stored import CsvTypes
 from exactshap.results.data import frame_kind, frame_of
+
+# Cells of a CSV file that pandas reads as missing
+_MISSING_IN_PANDAS = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+    *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 
 
 def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
@@ -32,10 +39,13 @@ def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def check_types(table: Table, background: Table | None) -> None:
-    """Refuse text in numeric columns; warn where the background has more digits."""
+    """Refuse text in numeric columns, and bytes; warn where the background has more digits."""
     if background is None or background.n_columns != table.n_columns:
         return
     for j, name in enumerate(table.names or ()):
+        if table.n_rows and isinstance(table.column(j)[0], bytes):
+            got, do = f"Got {table.column(j)[0]!r} in the first row", "Decode it before: no text equals bytes"
+            raise InputError(f"Column {name!r} holds bytes", got, do)
         here, there = _kind(table, j), _kind(background, j if not background.is_frame else _position(background, name, j))
         if there.startswith("float") and here == "text":
             got, do = (
@@ -45,6 +55,21 @@ def check_types(table: Table, background: Table | None) -> None:
             raise InputError(f"Column {name!r} holds text instead of numbers", got, do)
         if (here, there) == ("float32", "float64"):
             warn(f"column {name!r} is float32, but float64 in the background: it has 7 digits only", ExplanationWarning)
+
+
+def csv_types(keep: tuple[str, ...], background: Table | None) -> CsvTypes:
+    """Return how CSV files are read: as text where the background holds text, whatever the cells look like."""
+    if background is None or not background.is_frame:
+        return CsvTypes(keep)
+    frame, texts, times = background.readable(), {}, []
+    missing = _MISSING_IN_PANDAS if frame_kind(background.native) == "pandas" else ("",)
+    for name in background.names or ():
+        known = set(frame[name].drop_nulls().to_list())
+        if frame[name].dtype.is_temporal():
+            times.append(name)
+        elif known and all(isinstance(cell, str) for cell in known):
+            texts[name] = tuple(cell for cell in missing if cell not in known)
+    return CsvTypes(keep, texts, tuple(times))
 
 
 def in_library_of(table: Table, background: Table | None) -> Table:

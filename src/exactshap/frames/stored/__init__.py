@@ -5,6 +5,7 @@ from __future__ import annotations
 from exactshap.frames.stored._places import StoredFile as StoredFile
 from exactshap.frames.stored._places import find_files as find_files
 from exactshap.frames.stored._places import place_of as place_of
+from exactshap.frames.stored._source import CsvTypes as CsvTypes
 from exactshap.frames.stored._source import SourceFile as SourceFile
 from exactshap.frames.stored._source import first_rows as first_rows
 from exactshap.frames.stored._source import inspect as inspect

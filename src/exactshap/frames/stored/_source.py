@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,37 @@ _DECODED = 3.0
 _OPEN = threading.local()
 # Path and digest -> a later state of the file with the same bytes.
 _CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
+
+
+@dataclass(frozen=True)
+class CsvTypes:
+    """Say how columns of CSV files are read whose cells look like something else.
+
+    ``keep`` stay as they look; ``texts`` are columns of text, with the cells that are missing there; ``times`` are dates for the model, too.
+    """
+
+    keep: tuple[str, ...] = ()
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    times: tuple[str, ...] = ()
+
+    def type_of(self, name: str, guessed: Any) -> Any:
+        """Return the type of a column, None for the guess: integers are float64, as others may follow, and dates are text."""
+        arrow = require("pyarrow", "scale", purpose="Reading CSV")
+        if name in self.texts or (arrow.types.is_temporal(guessed) and name not in (*self.keep, *self.times)):
+            return arrow.string()
+        is_wide = arrow.types.is_integer(guessed) or arrow.types.is_null(guessed)
+        return arrow.float64() if is_wide and name not in self.keep else None
+
+    def with_gaps(self, batch: Any) -> Any:
+        """Return rows with missing cells of text as missing, as pandas reads them."""
+        compute, arrow = (require(name, "scale", purpose="Reading CSV") for name in ("pyarrow.compute", "pyarrow"))
+        for name, missing in self.texts.items():
+            if (place := batch.schema.get_field_index(name)) >= 0:
+                cells = batch.column(place)
+                is_missing = compute.is_in(cells, value_set=arrow.array(missing, arrow.string()))
+                columns = [*batch.columns[:place], compute.if_else(is_missing, None, cells), *batch.columns[place + 1 :]]
+                batch = arrow.RecordBatch.from_arrays(columns, schema=batch.schema)
+        return batch
 
 
 @dataclass(frozen=True)
@@ -77,14 +108,14 @@ class SourceFile:
 _START_AGAIN = "Leave the input alone during a run, and start it again in an empty folder"
 
 
-def read_schema(file: StoredFile, keep: tuple[str, ...]) -> Any:
-    """Return the columns and types of a file and of its folders; those of CSV files are as :func:`_csv` says."""
+def read_schema(file: StoredFile, types: CsvTypes) -> Any:
+    """Return the columns and types of a file and of its folders; those of CSV files are as ``types`` says."""
     arrow = require("pyarrow", "scale", purpose="Reading data")
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()
     else:
-        schema = _csv(file, keep).schema
+        schema = _csv(file, types).schema
     for name, value in file.keys:
         schema = schema if name in schema.names else schema.append(arrow.field(name, _key_type(value)))
     return schema
@@ -95,12 +126,12 @@ def _key_type(value: object) -> Any:
     return arrow.null() if value is None else arrow.scalar(value).type
 
 
-def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
+def inspect(file: StoredFile, types: CsvTypes) -> SourceFile:
     """Read a file once for its digest and its number of rows."""
     state = file.state()
     digest = file.sha256()
     if file.kind == "csv":
-        groups = [sum(batch.num_rows for batch in _batches(file, 0, keep))]
+        groups = [sum(batch.num_rows for batch in _batches(file, 0, types))]
     else:
         with parquet_file(file) as opened:
             groups = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
@@ -110,27 +141,27 @@ def inspect(file: StoredFile, keep: tuple[str, ...]) -> SourceFile:
     return source
 
 
-def first_rows(files: Sequence[StoredFile], keep: tuple[str, ...]) -> tuple[Any, int, float]:
+def first_rows(files: Sequence[StoredFile], types: CsvTypes) -> tuple[Any, int, float]:
     """Return the first rows of files, the number of all, and the bytes that reading the largest row group takes.
 
     Of Parquet files the ends say so; CSV files are read, in blocks of a megabyte.
     """
     arrow = require("pyarrow", "scale", purpose="Reading data")
-    rows, groups = zip(*(_extent(file, keep) for file in files), strict=True)
+    rows, groups = zip(*(_extent(file, types) for file in files), strict=True)
     heads = (
         _with_keys(arrow.Table.from_batches([batch.slice(0, _LEAST_STEP)]), file.keys)
         for file in files
-        for batch in _batches(file, 0, keep)
+        for batch in _batches(file, 0, types)
         if batch.num_rows
     )
     head = next(heads, None)
-    return read_schema(files[0], keep).empty_table() if head is None else head, sum(rows), max(groups)
+    return read_schema(files[0], types).empty_table() if head is None else head, sum(rows), max(groups)
 
 
-def _extent(file: StoredFile, keep: tuple[str, ...]) -> tuple[int, float]:
+def _extent(file: StoredFile, types: CsvTypes) -> tuple[int, float]:
     """Return the number of rows of a file, and the bytes that reading its largest row group takes."""
     if file.kind == "csv":
-        return sum(batch.num_rows for batch in _batches(file, 0, keep)), 0.0
+        return sum(batch.num_rows for batch in _batches(file, 0, types)), 0.0
     with parquet_file(file) as opened:
         groups = [opened.metadata.row_group(number) for number in range(opened.num_row_groups)]
     return sum(group.num_rows for group in groups), max(
@@ -150,12 +181,12 @@ def _group_bytes(file: StoredFile, group: Any) -> float:
     return 2.0 * unpacked + packed + _DECODED * rows * of_a_row
 
 
-def read_rows(file: SourceFile, start: int, stop: int, keep: tuple[str, ...]) -> Any:
+def read_rows(file: SourceFile, start: int, stop: int, types: CsvTypes) -> Any:
     stream = getattr(_OPEN, "stream", None)
     # Streams only go forward; far ahead, opening again avoids decoding the rows between
     if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):
         file.check()
-        stream = _OPEN.stream = _Stream(file, start, keep)
+        stream = _OPEN.stream = _Stream(file, start, types)
     try:
         table = stream.take(start, stop)
         if stop >= file.n_rows:
@@ -177,12 +208,12 @@ def _with_keys(table: TableLike, keys: tuple[tuple[str, Any], ...]) -> Any:
 
 
 class _Stream:
-    def __init__(self, file: SourceFile, start: int, keep: tuple[str, ...]) -> None:
+    def __init__(self, file: SourceFile, start: int, types: CsvTypes) -> None:
         self.file = file
         # Reading starts at the row group of the first row
         group = max(bisect_right(file.groups[:-1], start) - 1, 0)
         self.position = file.groups[group]  # the next row to return
-        self.batches = _batches(file.file, group, keep)
+        self.batches = _batches(file.file, group, types)
         self.left: Any = None
 
     def reopens_nearer(self, start: int) -> bool:
@@ -208,15 +239,15 @@ class _Stream:
         return arrow.Table.from_batches(parts).combine_chunks()
 
 
-def _batches(file: StoredFile, group: int, keep: tuple[str, ...]) -> Iterator[Any]:
+def _batches(file: StoredFile, group: int, types: CsvTypes) -> Iterator[Any]:
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()
             for batch in group_batches(opened, len(schema), group):
                 yield batch.cast(schema) if batch.schema != schema else batch.replace_schema_metadata()
         return
-    with _readable(file.name, "CSV"), _csv(file, keep) as reader:
-        yield from reader
+    with _readable(file.name, "CSV"), _csv(file, types) as reader:
+        yield from map(types.with_gaps, reader)
 
 
 def group_batches(opened: Foreign, n_columns: int, group: int = 0, *, columns: list[str] | None = None) -> Iterator[Any]:
@@ -265,19 +296,19 @@ def _readable(name: str, kind: str) -> Iterator[None]:
         ) from None
 
 
-def _csv(file: StoredFile, keep: tuple[str, ...]) -> Any:
-    """Open a CSV file, with types by its first megabyte; integers become float64, as others may follow."""
+def _csv(file: StoredFile, types: CsvTypes) -> Any:
+    """Open a CSV file, with types by its first megabyte."""
     csv = require("pyarrow.csv", "scale", purpose="Reading CSV")
     arrow = require("pyarrow", "scale", purpose="Reading CSV")
     with _readable(file.name, "CSV"):
         # Opened twice, as types must be set before reading and are known after the first block
         with csv.open_csv(_stream(file)) as first:
             guessed = first.schema
-        wide = {
-            field.name: arrow.float64()
-            for field in guessed
-            if field.name not in keep and (arrow.types.is_integer(field.type) or arrow.types.is_null(field.type))
-        }
+        # Arrow reads what is no text as bytes, which no category equals
+        if other := [field.name for field in guessed if arrow.types.is_binary(field.type)]:
+            do = f"Write it in UTF-8: pandas.read_csv({file.name!r}, encoding='latin-1').to_csv('utf8.csv', index=False)"
+            raise InputError(f"{file.name} is not UTF-8", f"Column {other[0]!r} holds other bytes", do)
+        wide = {field.name: own for field in guessed if (own := types.type_of(field.name, field.type)) is not None}
         return csv.open_csv(_stream(file), convert_options=csv.ConvertOptions(column_types=wide))
 
 

@@ -77,8 +77,12 @@ def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
     """Return the logarithms of prior times density of the classes."""
     forms = []
     for mean, rotation, scaling, prior in zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True):
-        matrix = -0.5 * (rotation / scaling) @ rotation.T
-        forms.append(Form(mean, 0.5 * (matrix + matrix.T), float(np.log(prior) - 0.5 * np.log(scaling).sum())))
+        # Scaled in the precision of the fit, as predictions do
+        root = np.asarray(rotation * scaling**-0.5, float)
+        matrix = -0.5 * root @ root.T
+        forms.append(
+            Form(np.asarray(mean, float), 0.5 * (matrix + matrix.T), float(np.log(prior) - 0.5 * np.log(scaling).sum()))
+        )
     names = score_names(model.classes_)
     return forms, names, f"log-odds of class {names[0]}" if len(names) == 1 else "joint log-likelihood"
 

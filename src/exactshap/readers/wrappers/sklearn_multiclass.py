@@ -103,7 +103,9 @@ def _read_scores(model: Model, request: Request) -> Reader:
 
 def _adds_up_to_output(inner: Model, part: Reader) -> bool:
     """Say whether a part's values sum to its decision or prediction."""
-    return hasattr(inner, "decision_function") or (part.traits.unit == "target" and not hasattr(inner, "classes_"))
+    if hasattr(inner, "decision_function"):  # of bagging, which is read by its probabilities, a mean of other scores
+        return not part.traits.unit.startswith("probability")
+    return part.traits.unit == "target" and not hasattr(inner, "classes_")
 
 
 def read_codes(model: Model, request: Request) -> Reader:
