@@ -108,6 +108,9 @@ MODELS = {  # (model, target, method)
     "forests behind a scaler": (make_pipeline(StandardScaler(), Soft(FORESTS)), TERNARY, "predict_proba"),
     "bag of trees of classes": (BagOfClasses(DecisionTreeClassifier(max_depth=3), 4, random_state=0), TERNARY, "predict_proba"),
     "bag of logits": (BagOfClasses(LogisticRegression(), 4, max_features=0.5, random_state=0), BINARY, "predict_proba"),
+    "scaled targets": (TransformedTargetRegressor(Ridge(), transformer=StandardScaler()), BOTH, "predict"),
+    "scaled targets of a forest": (TransformedTargetRegressor(Forest(), transformer=StandardScaler()), BOTH, "predict"),
+    "targets as they are": (TransformedTargetRegressor(Targets(SVR())), BOTH, "predict"),
     "labels": (multioutput.MultiOutputClassifier(FORESTS[0][1]), TWO_LABELS, "predict_proba"),
     "labels of logits": (multioutput.MultiOutputClassifier(LogisticRegression()), TWO_LABELS > 0, "predict_proba"),
 }
@@ -152,6 +155,16 @@ def test_values_are_those_of_the_own_answers(name):
     elif found.values.ndim == 3:
         one = explain(model, ROWS, BACKGROUND, output=1)
         np.testing.assert_array_equal(one.values, found.values[:, :, 1])
+
+
+def test_logarithms_of_several_targets():
+    model = TransformedTargetRegressor(Ridge(), func=np.log1p, inverse_func=np.expm1).fit(X[FEW], np.abs(BOTH[FEW]))
+    found = check_answers(model, lambda rows: np.log1p(model.predict(rows)), ROWS, BACKGROUND, roundings(2_000))
+    assert found.unit == "log1p of the target"
+    last = explain(model, ROWS, BACKGROUND, output=-1)
+    np.testing.assert_allclose(last.values, found.values[:, :, 1], atol=roundings(2_000))
+    with pytest.raises(UnsupportedStructureError, match="exponential of several predictions"):
+        explain(model, ROWS, BACKGROUND, output="response")
 
 
 @pytest.mark.parametrize("name", ["forests", "weighted forests"])

@@ -17,6 +17,7 @@ from exactshap.games import AdditiveGame, Game, ProductGame, SumGame
 from exactshap.readers import (
     DelegatingReader,
     Offset,
+    Outputs,
     OwnCall,
     Reader,
     Request,
@@ -29,6 +30,7 @@ from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.readers.responses import LinkedReader, exponential, needs_rows
 from exactshap.readers.wrappers._columns import readable
+from exactshap.readers.wrappers._sum import Member, SumReader, read_member, request_of_sum
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -55,17 +57,11 @@ def read(model: Model, request: Request) -> Reader:
             f"Got {type(back).__name__}",
             "Explain `model.regressor_` (in units of the transformed target), or sample with Explainer(model.predict, background)",
         )
+    if back.n_features_in_ > 1:
+        return _read_several(model, request, back if name in _AFFINE else None, None if logarithm is None else logarithm[0])
     asks_target = logarithm is not None and request.asks_response
     inner = read_any(model.regressor_, replace(request, output="auto", options={}) if asks_target else request)
-    if inner.traits.n_outputs > 1:
-        raise UnsupportedStructureError(
-            "Several transformed targets cannot be read", f"Got {inner.traits.n_outputs}", "Explain one of them"
-        )
-    if not is_of_target(inner.traits.unit):
-        raise UnsupportedStructureError(
-            f"{type(model).__name__} transforms predictions, and those of {inner.traits.model_name} are exact only as {inner.traits.unit}",
-            do="Sample with Explainer(model.predict, background)",
-        )
+    _require_target(model, inner)
     if logarithm is not None:
         name, rate, shift = logarithm
         if not asks_target:
@@ -73,6 +69,46 @@ def read(model: Model, request: Request) -> Reader:
         return AffineReader(model, _exponential(model, request, rate, inner), factor=1.0, shift=shift)
     zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
     return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
+
+
+def _require_target(model: Model, inner: Reader) -> None:
+    if not is_of_target(inner.traits.unit):
+        raise UnsupportedStructureError(
+            f"{type(model).__name__} transforms predictions, and those of {inner.traits.model_name} are exact only as {inner.traits.unit}",
+            do="Sample with Explainer(model.predict, background)",
+        )
+
+
+def _read_several(model: Model, request: Request, scaler: Model, logarithm: str | None) -> SumReader:
+    """Read several targets, or their logarithms; ``scaler`` gives each a scale and a shift of its own."""
+    n_targets, owner = int(model.transformer_.n_features_in_), type(model).__name__
+    if logarithm is not None and request.asks_response:
+        do = 'Pass output="auto" for their logarithms, or sample with explain(model.predict, X, background)'
+        raise UnsupportedStructureError("The exponential of several predictions cannot be read", f"Got {n_targets}", do)
+    inner = read_member(model.regressor_, replace(request_of_sum(model, request), output="auto"), owner)
+    _require_target(model, inner)
+    outputs = Outputs.of(inner.traits.output_names, request.output, owner=owner)
+    ends = np.outer([0.0, 1.0], np.ones(n_targets))
+    zero, one = ends if scaler is None else scaler.inverse_transform(ends)
+    members, shift = [Member(inner, np.diag(one - zero)[:, outputs.numbers])], zero[outputs.numbers]
+    call, unit = outputs.call("predict"), "target"
+    if logarithm is not None:
+        call = OwnCall("predict", finish=functools.partial(_picked_logarithms, model.transformer_.func, outputs))
+        unit = f"{logarithm} of the target"
+    own = functools.partial(_own_prediction, model, call)
+    reader = SumReader(model, request, members, own, outputs=outputs, unit=unit, constant=shift)
+    # A logarithm undoes an exponential: their rounding is that of numbers about 1
+    floor = reader.traits.rounding.floor + float(np.abs(shift).max()) + float(logarithm is not None)
+    reader.traits = reader.traits.with_rounding(floor=floor)
+    return reader
+
+
+def _picked_logarithms(logarithm: np.ufunc, outputs: Outputs, values: np.ndarray) -> np.ndarray:
+    return outputs.pick(logarithm(values))
+
+
+def _own_prediction(model: Model, call: OwnCall, X: Table) -> np.ndarray:
+    return call(model, readable(model, X.copy() if writes_to_rows(model.regressor_) else X))
 
 
 def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
@@ -115,9 +151,8 @@ class AffineReader(DelegatingReader):
         self.traits = self.traits.with_rounding(floor=floor)
 
     def predict(self, X: Table) -> np.ndarray:
-        rows = X.copy() if writes_to_rows(self.traits.model.regressor_) else X
         assert self.traits.own_call is not None
-        return self.traits.own_call(self.traits.model, readable(self.traits.model, rows))
+        return _own_prediction(self.traits.model, self.traits.own_call, X)
 
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
@@ -160,9 +195,8 @@ class LogarithmReader(DelegatingReader):
         self.traits = self.traits.with_rounding(floor=floor)
 
     def predict(self, X: Table) -> np.ndarray:
-        rows = X.copy() if writes_to_rows(self.traits.model.regressor_) else X
         assert self.traits.own_call is not None
-        return self.traits.own_call(self.traits.model, readable(self.traits.model, rows))
+        return _own_prediction(self.traits.model, self.traits.own_call, X)
 
 
 def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:
