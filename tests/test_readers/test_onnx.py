@@ -104,6 +104,15 @@ def test_sums_of_columns_are_players_only_where_these_are_one():
     check_reader(model, rows, background, groups={"left": [0, 1], "right": [2, 3]})
 
 
+def test_what_follows_trees_scales_their_base_values_too():
+    stumps = onnx_models.stumps(["BRANCH_LEQ"] * 4, [0.0] * 4)
+    model = onnx_models.graph("TreeEnsembleRegressor", base_values=[0.75], **stumps)
+    model.graph.node[0].output[0] = "scores"
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.full(1, 3.0, np.float32), "three"))
+    model.graph.node.append(onnx.helper.make_node("Mul", ["scores", "three"], ["y"]))
+    check_reader(model, onnx_models.X[:3], onnx_models.X[20:30])
+
+
 @pytest.mark.parametrize("name", ["forest", "boosting_two", "xgboost_three", "modes", "double", "ensemble", "lightgbm_forest"])
 def test_trees_of_a_file_are_loaded_as_data(name):
     rows = onnx_models.rows_of(BY_NAME[name])
