@@ -439,10 +439,10 @@ def shares_page(request, tmp_path_factory):
         found = decompose_mmd(*tables, n_permutations=9)
     else:
         found = decompose_hsic(tables[0], tables[0][HOSTILE[0]].to_numpy())
-    shares_page = tmp_path_factory.mktemp("shares") / f"{request.param}.html"
+    path = tmp_path_factory.mktemp("shares") / f"{request.param}.html"
     samples = tuple(tables) if request.param == "mmd" else None
     return write_shares_report(
-        found, shares_page, title=HOSTILE[1], samples=samples, labels=(HOSTILE[0], HOSTILE[2]), command=HOSTILE[1]
+        found, path, title=HOSTILE[1], samples=samples, labels=(HOSTILE[0], HOSTILE[2]), command=HOSTILE[1]
     )
 
 
