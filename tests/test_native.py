@@ -47,7 +47,7 @@ def run(code, *arguments, **environment):
     return done.returncode, done.stdout.strip(), done.stderr
 
 
-# What reaches most of the kernels, through the doors that users take.
+# What reaches most of the kernels, through the doors that users take: add a call that reaches yours.
 DIGEST = """
 import hashlib, sys, warnings
 sys.path.insert(0, sys.argv[1])
