@@ -1,18 +1,24 @@
 """Damage files in every way and see that the answer is one class of error, or an object that works. Never a crash or a hang.
 
 Run a campaign with: python tests/fuzz.py --format npz --count 100000 --seed 0
-With --library, model files that still load must predict what their own library predicts from them: fuzz_libraries.
+With --library, model files that still load must predict what their own library predicts from them.
 """
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import functools
+import importlib
 import io
 import json
+import os
 import re
 import resource
+import select
+import signal
 import tempfile
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -21,7 +27,8 @@ import numpy as np
 import mutants
 from exactshap.errors import InputError, ModelFormatError, UnsupportedStructureError
 from exactshap.results.explanation import Explanation
-from exactshap.trees import loads
+from exactshap.trees import TreeModel, loads
+from exactshap.trees.ensemble import largest_sum
 from mutants import ODD, mutant, other_bytes, other_number
 
 SECONDS = 2.0
@@ -183,15 +190,160 @@ def campaign(kind, count, seed, report=None):
     return mutants.campaign(whole, damaged, load, count, seed, SECONDS, report)
 
 
-def against_library(kind, count, seed, report=None):
-    """Return how often each verdict of :mod:`fuzz_libraries` came up."""
-    import fuzz_libraries
+# --- what a damaged model predicts, beside its own library: in a child process, since libraries may crash on such files
 
+CHILD_SECONDS = 20  # for one mutant, its library included
+MEMORY = 6 * 2**30  # of the child: libraries allocate what a file says
+LARGEST = 1e30  # leaves beyond overflow in single precision
+SINGLE, DOUBLE = 2e-6, 1e-11  # of the largest possible sum: rounding of float32 and float64 sums of some dozen trees
+CLAIMED = b"?"  # the child is inside the library now
+
+
+def verdict(data, rows):
+    """Load ``data`` here and say whether its library predicts the same for ``rows``; yields CLAIMED before the library is asked."""
+    try:
+        model = loads(data, n_stages=10**6)  # as the library's booster predicts, not as an estimator that stopped early
+    except (ModelFormatError, UnsupportedStructureError) as error:
+        yield "refused" if isinstance(error, ModelFormatError) else "unsupported"
+        return
+    if model.n_features > 64 or not np.isfinite(largest_sum(model.trees)) or largest_sum(model.trees) > LARGEST:
+        yield "loaded: too wide or too large to compare"
+        return
+    rows = resized(rows, model.n_features)
+    try:
+        ours = model.predict(rows).reshape(len(rows), -1)
+    except InputError:  # text in a column that the file now calls a number, say
+        yield "loaded: other rows needed"
+        return
+    yield CLAIMED
+    try:
+        theirs = LIBRARIES[model.library](model, data, rows)
+    except Exception:  # each has its own classes
+        yield "loaded: the library refuses"
+        return
+    yield "loaded: the same" if same(model, ours, theirs.reshape(len(rows), -1)) else "LOADED AS ANOTHER MODEL"
+
+
+def resized(rows, n_columns):
+    return rows[:, np.arange(n_columns) % rows.shape[1]]
+
+
+def same(model: TreeModel, ours, theirs):
+    if ours.shape != theirs.shape:
+        return False
+    allowed = (SINGLE if model.trees.single_precision else DOUBLE) * max(largest_sum(model.trees), 1e-300)
+    return bool(np.all(np.abs(ours - theirs) <= allowed))
+
+
+def by_xgboost(model, data, rows):
+    import xgboost
+
+    xgboost.set_config(verbosity=0)
+    booster = xgboost.Booster({"nthread": 1}, model_file=bytearray(data))
+    types = booster.feature_types
+    matrix = xgboost.DMatrix(rows.astype(float), feature_types=types, enable_categorical=types is not None, nthread=1)
+    return booster.predict(matrix, output_margin=True, validate_features=False)
+
+
+def by_lightgbm(model, data, rows):
+    import lightgbm
+
+    return lightgbm.Booster(model_str=data.decode()).predict(rows, raw_score=True, num_threads=1)
+
+
+def by_catboost(model, data, rows):
+    import catboost
+
+    booster = catboost.CatBoost()
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        booster.load_model(file.name, format="json")
+    return np.asarray(booster.predict(rows, prediction_type="RawFormulaVal", thread_count=1))
+
+
+LIBRARIES = {"xgboost": by_xgboost, "lightgbm": by_lightgbm, "catboost": by_catboost}
+
+
+def rows_of(path):
+    """Return the rows of a golden file, text where it has text."""
+    content = json.loads(path.with_name(path.name + ".expected.json").read_text())["X"]
+    rows = [[np.nan if value is None else value for value in row] for row in content]
+    return np.array(rows, object if any(isinstance(value, str) for value in rows[0]) else float)
+
+
+def verdicts_of(damaged):
+    """Yield (number, verdict) for ``damaged``: number -> (data, rows). A child that dies inside a library is followed by another."""
+    number = 0
+    while number < len(damaged):
+        child, stream = start(damaged, number)
+        claimed = False
+        for line in lines(stream):
+            claimed = line == CLAIMED
+            if not claimed:
+                yield number, line if isinstance(line, str) else line.decode()
+                number += 1
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(stream)
+        if number < len(damaged):
+            yield number, "loaded: the library crashes" if claimed else "A CRASH"
+            number += 1
+
+
+def start(damaged, first):
+    """Fork a child that judges the mutants from ``first`` on; return its process number and a stream of its lines."""
+    for library in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)  # here once, not in every child
+    read, write = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(write)
+        return child, read
+    try:
+        quiet()
+        for number in range(first, len(damaged)):
+            signal.alarm(CHILD_SECONDS)
+            for line in judged(damaged[number]):
+                os.write(write, (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    finally:
+        os._exit(0)
+
+
+def judged(one):
+    try:
+        yield from verdict(*one)
+    except BaseException as error:
+        yield f"A FOREIGN EXCEPTION: {type(error).__name__}: {error}".replace("\n", " ")
+
+
+def quiet():
+    warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+
+
+def lines(stream):
+    """Yield the lines of a child until it ends."""
+    left = b""
+    while True:
+        select.select([stream], [], [])
+        more = os.read(stream, 65536)
+        if not more:
+            return
+        *whole, left = (left + more).split(b"\n")
+        yield from whole
+
+
+def against_library(kind, count, seed, report=None):
+    """Return how often each verdict of a model beside its own library came up."""
     paths = tree_paths(TREES[kind])
-    whole = [(path.read_bytes(), fuzz_libraries.rows_of(path)) for path in paths]
-    read = [
-        said == "loaded: the same" for _, said in fuzz_libraries.verdicts(whole)
-    ]  # an older library may not know the format
+    whole = [(path.read_bytes(), rows_of(path)) for path in paths]
+    read = [said == "loaded: the same" for _, said in verdicts_of(whole)]  # an older library may not know the format
     whole, paths = ([one for one, good in zip(each, read, strict=True) if good] for each in (whole, paths))
     if not whole:
         return collections.Counter()
@@ -202,7 +354,7 @@ def against_library(kind, count, seed, report=None):
         for number in numbers:
             data, rows = whole[number % len(whole)]
             damaged.append((FORMATS[kind][1](data, np.random.default_rng([seed, number])), rows))
-        for number, verdict in fuzz_libraries.verdicts(damaged):
+        for number, verdict in verdicts_of(damaged):
             found[verdict] += 1
             if verdict[:1].isupper() and report is not None:
                 report(f"mutant {first + number} of {paths[(first + number) % len(paths)].name}: {verdict}")
