@@ -192,30 +192,30 @@ def test_tables_agree_with_quadrature(name, game):
     assert table.details["checked_against_model"] == ("chain" not in name)
 
 
-@pytest.mark.parametrize("game", ["residual", "ensemble"])
-def test_same_bits_for_every_number_of_threads(game):
-    model, X, y = wide_problem(4, n_trees=70)
-    one = decompose_r2(model, X, y, game=game)
-    two = decompose_r2(model, X, y, game=game, n_jobs=2)
-    assert np.array_equal(one.values, two.values)
-    assert one.drift == two.drift
-
-
-@pytest.mark.parametrize("is_forest", [False, True])
-def test_the_same_of_more_residuals_than_are_held_at_once(is_forest, monkeypatch):
+@pytest.mark.parametrize(
+    ("game", "kind", "n_rows", "most"),
+    [
+        ("residual", "boosting", 1500, None),  # more rows than a task takes through the trees
+        ("ensemble", "boosting", 300, None),
+        ("residual", "boosting", 1500, 0),
+        ("residual", "forest", 1500, 0),
+    ],
+)
+def test_same_bits_for_every_number_of_threads(game, kind, n_rows, most, monkeypatch):
+    """Also where residuals are more than are held at once."""
     from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 
     from exactshap.decompose.r2 import _games
 
-    monkeypatch.setattr(_games, "WAVE_BYTES", 0)
-    monkeypatch.setattr(_games, "WAVE_CHUNKS", 2)
+    if most is not None:
+        monkeypatch.setattr(_games, "WAVE_BYTES", most)
+        monkeypatch.setattr(_games, "WAVE_CHUNKS", 2)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 6))  # more rows than a task takes through the trees
+    X = rng.normal(size=(n_rows, 6))
     y = X[:, 0] * X[:, 1] + np.sin(X[:, 2])
-    kind = RandomForestRegressor if is_forest else GradientBoostingRegressor
-    model = kind(n_estimators=60, max_depth=5, random_state=0).fit(X, y)
-    one = decompose_r2(model, X, y)
-    two = decompose_r2(model, X, y, n_jobs=2)
+    make = RandomForestRegressor if kind == "forest" else GradientBoostingRegressor
+    model = make(n_estimators=60, max_depth=5, random_state=0).fit(X, y)
+    one, two = (decompose_r2(model, X, y, game=game, n_jobs=n_jobs) for n_jobs in (None, 2))
     assert np.array_equal(one.values, two.values)
     assert one.drift == two.drift
 
