@@ -206,8 +206,9 @@ def raise_not_fitted(model: Model) -> NoReturn:
 
 def fitted_names(model: Model) -> tuple[str, ...] | None:
     """Return the column names that the model was fitted with, or None."""
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else tuple(str(name) for name in names)
+    names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
+    # interpret makes some up for arrays: feature_0000, ...
+    return None if names == tuple(f"feature_{j:04}" for j in range(len(names))) else names
 
 
 def nameless(estimator: Model) -> Any:

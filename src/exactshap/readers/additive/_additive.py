@@ -26,6 +26,7 @@ from exactshap.readers import (
     Request,
     Rounding,
     Traits,
+    fitted_names,
     warn_of_rounding,
 )
 from exactshap.readers.additive._terms import (
@@ -76,7 +77,7 @@ class AdditiveReader(Reader):
             model,
             replace(request, value_function="auto") if own_rows else request,
             model_name=model_name,
-            fitted_names=form.fitted_names,
+            fitted_names=form.fitted_names or fitted_names(model),
             n_columns=form.n_columns,
             value_functions=VALUE_FUNCTIONS,
             default="interventional" if own_rows else None,
@@ -249,7 +250,7 @@ class AdditiveForm:
     outputs: Outputs
     unit: str
     n_columns: int
-    fitted_names: tuple[str, ...] | None
+    fitted_names: tuple[str, ...] | None = None  # where they are not in ``model.feature_names_in_``
     own_call: OwnCall | None = (
         None  # the model's documented call in the unit of the terms, which a pipeline or a search may have
     )

@@ -119,7 +119,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
         predict=functools.partial(call.of_table, model),
         own_call=call,
         n_columns=len(model.bins_),
-        fitted_names=_fitted_names(model),
         outputs=outputs,
         unit=unit,
         floor=0.0 if is_classifier or model.link_ == "identity" else 1.0,
@@ -145,12 +144,6 @@ def _refuse_unknown(model: Model) -> None:
             "It was fitted on a single class, or edited",
             "Fit it on at least two classes",
         )
-
-
-def _fitted_names(model: Model) -> tuple[str, ...] | None:
-    """Return the names that the model was fitted with; None if interpret generated them (feature_0000, ...)."""
-    names = tuple(str(name) for name in model.feature_names_in_)
-    return None if names == tuple(f"feature_{j:04}" for j in range(len(names))) else names
 
 
 def _twin(model: Model, shapes: list[tuple[int, ...]]) -> Any:

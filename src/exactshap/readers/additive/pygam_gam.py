@@ -63,7 +63,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
         encode=functools.partial(_encode, model, request.feature_names),
         predict=functools.partial(_predict, model),
         n_columns=int(model.statistics_["m_features"]),
-        fitted_names=None,
         outputs=Outputs.of(("target",), request.output, owner=type(model).__name__),
         unit=_UNITS.get(str(model.link), f"{model.link} of the target"),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
-from exactshap.readers import Outputs, OwnCall, Request, fitted_names
+from exactshap.readers import Outputs, OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import BoundFunctions, FunctionTerm, FunctionTerms, distinct
 from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
@@ -53,7 +53,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
         intercept=np.array([model.intercept_]),
         own_call=OwnCall("predict" if classes is None else "decision_function"),
         n_columns=model.n_features_in_,
-        fitted_names=fitted_names(model),
         outputs=Outputs.of(names, request.output, owner=type(model).__name__),
         unit="target" if classes is None else "log-odds" if model.loss == "logistic" else "margin",
         magnitude=functools.partial(_magnitude, model.terms_),

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, OwnCall, Request, fitted_names, score_names, sklearn_name
+from exactshap.readers import Outputs, OwnCall, Request, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.additive.response import with_response
@@ -63,7 +63,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
         encode=functools.partial(_categories, model, request.feature_names) if name == "CategoricalNB" else None,
         own_call=OwnCall("predict_joint_log_proba", finish=functools.partial(_in_unit, is_margin, outputs)),
         n_columns=parts.n_columns,
-        fitted_names=fitted_names(model),
         outputs=outputs,
         unit=f"log-odds of class {names[0]}" if is_margin else "joint log-likelihood",
         magnitude=parts.magnitude,

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, Request, fitted_names, score_names, sklearn_name
+from exactshap.readers import Outputs, Request, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._monomials import MonomialTerms
 from exactshap.readers.additive.response import with_response
@@ -57,7 +57,6 @@ def read(model: Model, request: Request) -> AdditiveReader:
         intercept=constants[outputs.numbers],
         encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
         n_columns=len(centre),
-        fitted_names=fitted_names(model),
         outputs=outputs,
         unit=unit,
         magnitude=functools.partial(_magnitude, forms, centre),

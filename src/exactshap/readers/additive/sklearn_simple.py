@@ -12,7 +12,6 @@ from exactshap.frames import Table
 from exactshap.readers import (
     Outputs,
     Request,
-    fitted_names,
     joined_outputs,
     nameless,
     sklearn_name,
@@ -49,7 +48,6 @@ def _constant(model: Model, request: Request) -> AdditiveReader:
         predict=functools.partial(call.of_table, model),
         own_call=call,
         n_columns=row.shape[1],
-        fitted_names=fitted_names(model),
         outputs=outputs,
         unit=f"probability of class {outputs.names[0]}" if is_classifier and outputs.single else unit,
     )
@@ -75,7 +73,6 @@ def _isotonic(model: Model, request: Request) -> AdditiveReader:
         intercept=np.zeros(1),
         predict=functools.partial(_of_table, model),
         n_columns=1,
-        fitted_names=fitted_names(model),
         outputs=Outputs.of(("target",), request.output, owner="IsotonicRegression"),
         unit="target",
     )

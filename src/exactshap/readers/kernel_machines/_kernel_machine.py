@@ -21,6 +21,7 @@ from exactshap.readers import (
     Request,
     Rounding,
     Traits,
+    fitted_names,
 )
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
@@ -38,7 +39,7 @@ LOST = 0.1
 class KernelReader(Reader):
     """Read a kernel machine bound to a value function.
 
-    ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction path, and ``own_call`` the same as a single documented
+    ``names`` are those of the fit, where they are not in ``model.feature_names_in_``; ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction path, and ``own_call`` the same as a single documented
     call, None where there is none; one of them may be left out; ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of the
     model's own arithmetic.
     """
@@ -53,7 +54,7 @@ class KernelReader(Reader):
         unit: str,
         own_call: OwnCall | None = None,
         predict: Callable[[Table], np.ndarray] | None = None,
-        fitted_names: tuple[str, ...] | None = None,
+        names: tuple[str, ...] | None = None,
         posterior: GaussianPosterior | None = None,
         epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
@@ -64,7 +65,7 @@ class KernelReader(Reader):
         traits = Traits.of(
             model,
             request,
-            fitted_names=fitted_names,
+            fitted_names=names or fitted_names(model),
             n_columns=expansion.n_columns,
             value_functions=VALUE_FUNCTIONS,
             default="functional",

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import RBF, from_sklearn, takes_differences
-from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, require_fitted, target_names
+from exactshap.readers import Outputs, OwnCall, Reader, Request, require_fitted, target_names
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
 
@@ -26,7 +26,6 @@ def read_kernel_ridge(model: Model, request: Request) -> Reader:
         outputs,
         unit="target",
         own_call=outputs.call("predict"),
-        fitted_names=fitted_names(model),
         epsilon=float(np.finfo(np.float32 if model.X_fit_.dtype == np.float32 else float).eps),  # float32 rows meet in float32
     )
 
@@ -45,7 +44,6 @@ def read_survival(model: Model, request: Request) -> Reader:
         Outputs.of(("output",), request.output, owner=type(model).__name__),
         unit="log of the survival time" if timed else "risk score: high is early",
         own_call=OwnCall("predict", finish=np.log if timed else np.ravel),
-        fitted_names=fitted_names(model),
     )
 
 
@@ -80,7 +78,6 @@ def read_density(model: Model, request: Request) -> Reader:
         outputs,
         unit="density",
         own_call=OwnCall("score_samples", finish=np.exp),
-        fitted_names=fitted_names(model),
     )
 
 

@@ -111,7 +111,7 @@ def read(model: KernelMachine, request: Request) -> Reader:
         outputs,
         unit="output",
         predict=functools.partial(_predict, model, outputs),
-        fitted_names=model.feature_names,
+        names=model.feature_names,
     )
 
 

@@ -48,7 +48,6 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
         unit=parts.unit,
         own_call=call,
         predict=functools.partial(call.in_double, model),
-        fitted_names=fitted_names(feature_map),
         epsilon=_epsilon(feature_map.components_),
     )
 

@@ -15,7 +15,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel, Matern, Product, Sum, from_sklearn
-from exactshap.readers import Outputs, Reader, Request, fitted_names, require_fitted, target_names
+from exactshap.readers import Outputs, Reader, Request, require_fitted, target_names
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
@@ -51,7 +51,6 @@ def _regressor(model: Model, request: Request) -> Reader:
         unit="target",
         own_call=call,
         predict=functools.partial(call.in_double, model),
-        fitted_names=fitted_names(model),
         posterior=posterior,
     )
 
@@ -74,7 +73,6 @@ def _classifier(model: Model, request: Request) -> Reader:
         outputs,
         unit="latent mean (before the link and the averaging over the posterior)",
         predict=functools.partial(_latent, model, outputs),
-        fitted_names=fitted_names(model),
         posterior=posterior,
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
-from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, sklearn_name
+from exactshap.readers import Outputs, OwnCall, Reader, Request, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines.machine import Expansion, expand
@@ -33,7 +33,7 @@ def _single(model: Model, request: Request, method: str, name: str, unit: str) -
     outputs = Outputs.of((name,), request.output, owner=type(model).__name__)
     expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
     call = outputs.call(method)
-    return KernelReader(model, request, expansion, outputs, unit=unit, own_call=call, fitted_names=fitted_names(model))
+    return KernelReader(model, request, expansion, outputs, unit=unit, own_call=call)
 
 
 def _classifier(model: Model, request: Request) -> Reader:
@@ -57,7 +57,6 @@ def _classifier(model: Model, request: Request) -> Reader:
         unit="one-vs-one decision function",
         own_call=call if model.decision_function_shape == "ovo" else None,
         predict=functools.partial(_predict_shaped, call, model, "ovo"),
-        fitted_names=fitted_names(model),
     )
 
 

@@ -28,7 +28,7 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, Unsupporte
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table
 from exactshap.games import AdditiveGame, Game, ProductGame, normalised_weights
-from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits, fitted_names
 from exactshap.readers.responses import RowScores
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, solve
@@ -205,7 +205,6 @@ class NetworkReader(RowReader[np.ndarray]):
         layer: Layer,
         own_call: OwnCall,
         *,
-        fitted_names: tuple[str, ...] | None = None,
         outputs: Outputs,
         unit: str,
         precision: Any,
@@ -215,7 +214,7 @@ class NetworkReader(RowReader[np.ndarray]):
         traits = Traits.of(
             model,
             request,
-            fitted_names=fitted_names,
+            fitted_names=fitted_names(model),
             n_columns=len(layer.weights),
             value_functions=("interventional", "baseline"),
             output_names=outputs.names,

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
-from exactshap.readers import Outputs, OwnCall, Reader, Request, fitted_names, target_names
+from exactshap.readers import Outputs, OwnCall, Reader, Request, target_names
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
 from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probability
 
@@ -33,7 +33,6 @@ def _regressor(model: Model, request: Request) -> Reader:
         own,
         replace(layer, out_weights=layer.out_weights[:, outputs.numbers], out_bias=layer.out_bias[outputs.numbers]),
         outputs.call("predict"),
-        fitted_names=fitted_names(model),
         outputs=outputs,
         unit="target",
         precision=model.coefs_[0].dtype,
@@ -61,7 +60,6 @@ def _classifier(model: Model, request: Request) -> Reader:
         own,
         layer,
         OwnCall("predict_proba", finish=_log_odds),
-        fitted_names=fitted_names(model),
         outputs=Outputs.of((label,), own.output, owner=name),
         unit="log-odds",
         precision=precision.dtype,

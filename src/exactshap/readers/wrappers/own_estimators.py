@@ -46,7 +46,6 @@ def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, 
         outputs,
         unit=unit,
         own_call=outputs.call(method),
-        fitted_names=fitted_names(model),
     )
 
 

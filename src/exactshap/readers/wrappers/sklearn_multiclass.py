@@ -90,7 +90,7 @@ def _read_scores(model: Model, request: Request) -> Reader:
             outputs,
             unit=unit,
             predict=own,
-            fitted_names=fitted,
+            names=fitted,
         )
     name = name_of_sum(model, parts)
     linear = read_side_by_side(model, request, parts, own, model_name=name, outputs=outputs, unit=unit, fitted_names=fitted)
