@@ -27,6 +27,7 @@ from exactshap.readers import (
     Rounding,
     Traits,
     fitted_names,
+    player_of_columns,
     warn_of_rounding,
 )
 from exactshap.readers.additive._terms import (
@@ -117,11 +118,11 @@ class AdditiveReader(Reader):
 
     def owners(self) -> list[int]:
         """Return the player of each column."""
-        owner = {column: p for p, columns in enumerate(self.traits.players) for column in columns}
-        missing = [self.traits.feature_names[j] for j in range(self.traits.n_features) if j not in owner]
-        if missing:
-            raise InputError("Every column must belong to a player", f"Column {missing[0]!r} does not")
-        return [owner[j] for j in range(self.traits.n_features)]
+        owner = player_of_columns(self.traits.players, self.traits.n_features).tolist()
+        if -1 in owner:
+            name = self.traits.feature_names[owner.index(-1)]
+            raise InputError("Every column must belong to a player", f"Column {name!r} does not")
+        return owner
 
     def _check_terms(self, reference: Reference) -> None:
         """Compare the terms with the model's own predictions. A subclass may predict in another way."""

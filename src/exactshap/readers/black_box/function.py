@@ -40,6 +40,7 @@ from exactshap.readers import (
     is_own_method,
     joined_outputs,
     known_class,
+    player_of_columns,
     select_outputs,
     solve_moving,
 )
@@ -221,9 +222,7 @@ class BlackBox(Reader):
         if not (np.isfinite(background).all() and np.isfinite(rows).all()):
             raise InputError(f"estimator={POOLED!r} needs numbers in all cells", "Got missing ones", "Use estimator='process'")
         spread = np.concatenate([background, rows]).std(axis=0)
-        owners = np.zeros(self.traits.n_features, int)
-        for player, columns in enumerate(self.traits.players):
-            owners[list(columns)] = player
+        owners = player_of_columns(self.traits.players, self.traits.n_features)
         function = RowFunction(self, X)
 
         def answers(numbers: np.ndarray, masks: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, as_table
-from exactshap.readers import library_class, sklearn_name
+from exactshap.readers import library_class, player_of_columns, sklearn_name
 from exactshap.readers.additive import is_selection
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
@@ -329,9 +329,7 @@ def _mixed_pair(
     Every two players are apart in one of about 2 log2(d) mixes, with either of them from ``own``: the outputs of players from there must
     be those of ``own``, the others those of ``other``.
     """
-    outside, player_of = _cells(transform(other).native), np.zeros(own.n_columns, int)
-    for number, columns in enumerate(players):
-        player_of[list(columns)] = number
+    outside, player_of = _cells(transform(other).native), player_of_columns(players, own.n_columns)
     # Two players differ in some bit of their numbers: the mixes by each bit set every two of them apart.
     for bit in range(max(len(players) - 1, 1).bit_length()):
         for side in (0, 1):

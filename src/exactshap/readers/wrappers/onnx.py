@@ -12,7 +12,16 @@ from exactshap._graphs import OnnxFile, Parts, column_names, dtype_of, feeds_of,
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.readers import Reader, Request, SecondReading, TransformedReader, names_of, of_transformed, players_of
+from exactshap.readers import (
+    Reader,
+    Request,
+    SecondReading,
+    TransformedReader,
+    names_of,
+    of_transformed,
+    player_of_columns,
+    players_of,
+)
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
@@ -34,16 +43,8 @@ def read(model: Model, request: Request) -> Reader:
     names = names_of(request, column_names(inputs), n_columns, file.name)
     players, player_names = players_of(request, names)
     # What one player holds may be mixed
-    parts = file.split(n_columns, _player_of(players, n_columns))
+    parts = file.split(n_columns, player_of_columns(players, n_columns).tolist())
     return OnnxReader(file, parts, request, names, players, player_names)
-
-
-def _player_of(players: tuple[tuple[int, ...], ...], n_columns: int) -> list[int]:
-    owner = [0] * n_columns
-    for player, columns in enumerate(players):
-        for column in columns:
-            owner[column] = player
-    return owner
 
 
 class OnnxReader(TransformedReader):

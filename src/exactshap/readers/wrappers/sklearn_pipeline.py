@@ -21,6 +21,7 @@ from exactshap.readers import (
     library_class,
     names_of,
     of_transformed,
+    player_of_columns,
     players_of,
     require_fitted,
     sklearn_name,
@@ -173,10 +174,8 @@ class PipelineReader(TransformedReader):
         self, players: Any, names: tuple[str, ...], request: Request
     ) -> tuple[ColumnOwners, np.ndarray, list[MapsSideBySide]]:
         """Return each transformed column's input column, how it was traced, and maps."""
-        player_of = np.zeros(len(names), int)
-        for number, columns in enumerate(players):
-            player_of[list(columns)] = number
-        follow, owners = ColumnOwners(player_of.tolist(), names), np.arange(len(names))
+        player_of, owners = player_of_columns(players, len(names)), np.arange(len(names))
+        follow = ColumnOwners(player_of.tolist(), names)
         rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS))
         maps = []
         for step in self.front:

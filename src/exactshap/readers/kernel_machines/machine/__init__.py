@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exactshap.readers.kernel_machines.machine._bound import BoundMachine as BoundMachine
+from exactshap.readers.kernel_machines.machine._bound import Strategy as Strategy
 from exactshap.readers.kernel_machines.machine._bound import with_equal_shares as with_equal_shares
 from exactshap.readers.kernel_machines.machine._expansion import Expansion as Expansion
 from exactshap.readers.kernel_machines.machine._expansion import ExpansionPart as ExpansionPart
@@ -11,4 +12,3 @@ from exactshap.readers.kernel_machines.machine._expansion import RadialTerms as 
 from exactshap.readers.kernel_machines.machine._expansion import cut_terms as cut_terms
 from exactshap.readers.kernel_machines.machine._expansion import expand as expand
 from exactshap.readers.kernel_machines.machine._expansion import merge as merge
-from exactshap.readers.kernel_machines.machine._strategy import Strategy as Strategy
