@@ -33,7 +33,6 @@ from exactshap.readers import (
 from exactshap.readers.additive._terms import (
     CHUNK_VALUES,
     BoundLinear,
-    Interpolated,
     Reference,
     TermBlock,
     calls_of_row,
@@ -112,7 +111,6 @@ class AdditiveReader(Reader):
         """Fold the background into the terms."""
         owner = self.owners()
         self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
-        self._interpolated = [bound for bound in self._bound if isinstance(bound, Interpolated)]
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
 
@@ -178,10 +176,9 @@ class AdditiveReader(Reader):
         """Add up the values of each term's own players."""
         rows = self.encode(X)
         part = self._solved(rows, semivalue, order)
-        if self._interpolated:
-            # A set of k players adds up 2^k coalition values, each with that error besides rounding.
-            errors = sum(bound.errors(rows) for bound in self._interpolated)
-            part = replace(part, error_bound=2.0**order * errors)
+        # A set of k players adds up 2^k coalition values, each with that error besides rounding.
+        errors = sum(bound.errors(rows) for bound in self._bound if hasattr(bound, "errors"))
+        part = replace(part, error_bound=part.error_bound + 2.0**order * errors)
         constant, is_single = self.form.intercept, self.traits.single_output
         solution = part.finish(
             self.traits.n_players, semivalue, order, constant=constant, single_output=is_single, with_residual=False

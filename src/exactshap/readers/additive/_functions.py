@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from exactshap.readers.additive._terms import (
     weighted_mean,
 )
 from exactshap.solvers.additive import Stack
+
+if TYPE_CHECKING:
+    from exactshap.readers.additive._homogeneous import Interpolant
 
 # -- products of one-column bases ----------------------------------------------------------------------------------------
 
@@ -89,27 +92,29 @@ class ProductTerms:
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
         own = [coalitions(term.columns, owner) for term in self.terms]
-        folded = tuple(
-            tuple(term.folded(inside, reference) for inside in each.inside) for term, each in zip(self.terms, own, strict=True)
+        return BoundTerms(
+            tuple(
+                _BoundProduct(term, each, tuple(term.folded(inside, reference) for inside in each.inside))
+                for term, each in zip(self.terms, own, strict=True)
+            )
         )
-        return _BoundProducts(self.terms, tuple(own), folded)
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundProducts:
-    terms: tuple[ProductTerm, ...]
-    own: tuple[Coalitions, ...]
-    folded: tuple[tuple[np.ndarray, ...], ...]
+class _BoundProduct:
+    term: ProductTerm
+    own: Coalitions
+    folded: tuple[np.ndarray, ...]
+    row_calls = 0.0
 
-    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
-        for chosen in by_size(own.players for own in self.own):
-            tables = [self._table(l, rows) for l in chosen]
-            yield Stack(tuple(self.own[l].players for l in chosen), np.stack(tables))
-
-    def _table(self, l: int, rows: np.ndarray) -> np.ndarray:
-        bases, own = self.terms[l].values(rows), self.own[l]
-        values = [_contract(bases, inside, tensor) for inside, tensor in zip(own.inside, self.folded[l], strict=True)]
+    def table(self, rows: np.ndarray) -> np.ndarray:
+        """Return all coalition values (n_rows, 2^k, n_outputs)."""
+        bases = self.term.values(rows)
+        values = [_contract(bases, inside, tensor) for inside, tensor in zip(self.own.inside, self.folded, strict=True)]
         return np.stack(values, axis=1)
+
+    def errors(self, rows: np.ndarray) -> float:
+        return 0.0
 
 
 # -- any vectorised function ---------------------------------------------------------------------------------------------
@@ -117,12 +122,16 @@ class _BoundProducts:
 
 @dataclass(frozen=True, eq=False)
 class FunctionTerm:
-    """Check every call of a user's function of some columns: ``function(values (n, k)) -> (n,) or (n, n_outputs)``."""
+    """Check every call of a user's function of some columns: ``function(values (n, k)) -> (n,) or (n, n_outputs)``.
+
+    An ``interpolant`` takes its place for mixed coalitions, with a bound on the error.
+    """
 
     columns: tuple[int, ...]
     function: Callable[[np.ndarray], Any]
     label: str
     n_outputs: int | None = None
+    interpolant: Interpolant | None = None
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return the function's values (n, n_outputs), or refuse them."""
@@ -171,7 +180,7 @@ class FunctionTerms:
 
     def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
         assert reference is not None
-        return BoundFunctions(tuple(_bind_function(term, reference, owner) for term in self.terms))
+        return BoundTerms(tuple(_bind_function(term, reference, owner) for term in self.terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,9 +196,34 @@ class _BoundFunction:
         table = np.empty((len(rows), len(self.own.inside), len(self.mean)))
         table[:, 0] = self.mean
         table[:, -1] = self.term(values.copy())
+        inside, reference = np.ascontiguousarray(self.own.inside[1:-1]), self.reference
+        if self.term.interpolant is not None and len(inside):
+            table[:, 1:-1, 0] = self.term.interpolant.hybrid_means(values, reference.rows, reference.weights, inside)
+            return table
         for part in slices(len(rows), CHUNK_VALUES // BACKGROUND_CHUNK):
-            table[part, 1:-1] = hybrid_means(self.term, values[part], self.own.inside[1:-1], self.reference)
+            table[part, 1:-1] = hybrid_means(self.term, values[part], inside, reference)
         return table
+
+    @property
+    def row_calls(self) -> float:
+        return float((len(self.own.inside) - 2) * len(self.reference.rows) + 1)
+
+    def errors(self, rows: np.ndarray) -> np.ndarray | float:
+        r"""Return the bound (n_rows,) on the error of a mixed coalition's value.
+
+        A hybrid of x and z has no entry above max(r_x, r_z), r the largest |entry| in the columns of the term, so that the
+        mean errs by at most :math:`\epsilon \sum_z w_z \max(r_x, r_z)^p`.
+        """
+        if self.term.interpolant is None:
+            return 0.0
+        own = np.abs(rows[:, self.term.columns]).max(axis=1)
+        others = np.abs(self.reference.rows).max(axis=1)
+        order = np.argsort(others)
+        bounds = self.term.interpolant.errors(others[order]) * self.reference.weights[order]
+        below = np.searchsorted(others[order], own)
+        mass = np.append(0.0, np.cumsum(self.reference.weights[order]))
+        above = np.append(np.cumsum(bounds[::-1])[::-1], 0.0)
+        return np.asarray(self.term.interpolant.errors(own) * mass[below] + above[below])
 
 
 def hybrid_means(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
@@ -216,37 +250,44 @@ def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.nda
 
 
 def _bind_function(term: FunctionTerm, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
-    own, merged = coalitions(term.columns, owner), distinct(reference, term.columns)
+    own, merged = coalitions(term.columns, owner), _distinct(reference, term.columns)
     return _BoundFunction(term, own, merged, hybrid_means(term, merged.rows[:1], own.inside[:1], merged)[0, 0])
 
 
-def distinct(reference: Reference, columns: tuple[int, ...]) -> Reference:
+def _distinct(reference: Reference, columns: tuple[int, ...]) -> Reference:
     """Return the distinct background rows of some columns, with their added weights."""
     rows, index = np.unique(reference.rows[:, columns], axis=0, return_inverse=True)
     return Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
 
 
-class BoundFunction(Protocol):
-    """Give one term's coalition values, which need calls on hybrids."""
+class BoundTerm(Protocol):
+    """Give one term's coalition values."""
 
     @property
     def own(self) -> Coalitions: ...
     @property
-    def reference(self) -> Reference: ...
+    def row_calls(self) -> float:
+        """Return how many evaluations one row costs (for the forecast)."""
+
     def table(self, rows: np.ndarray) -> np.ndarray:
         """Return all coalition values (n_rows, 2^k, n_outputs)."""
 
+    def errors(self, rows: np.ndarray) -> np.ndarray | float:
+        """Return a bound ([n_rows]) on the error of a coalition's value."""
+
 
 @dataclass(frozen=True, eq=False)
-class BoundFunctions:
-    """Hold terms that are evaluated on hybrids of the rows and the background."""
+class BoundTerms:
+    """Hold bound terms, each with a table of its own."""
 
-    terms: tuple[BoundFunction, ...]
+    terms: tuple[BoundTerm, ...]
 
     @property
     def row_calls(self) -> float:
-        """Return how many evaluations one row costs (for the forecast)."""
-        return float(sum((len(term.own.inside) - 2) * len(term.reference.rows) + 1 for term in self.terms))
+        return sum(term.row_calls for term in self.terms)
+
+    def errors(self, rows: np.ndarray) -> np.ndarray | float:
+        return sum(term.errors(rows) for term in self.terms)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
         for chosen in by_size(term.own.players for term in self.terms):

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, cast, runtime_checkable
+from typing import ClassVar, Protocol, cast
 
 import numpy as np
 
@@ -49,14 +49,6 @@ class Bound(Protocol):
 
     def stacks(self, rows: np.ndarray) -> Iterable[Stack | LookedUp | Monomials]:
         """Yield the coalition values of the terms for some encoded rows."""
-
-
-@runtime_checkable
-class Interpolated(Bound, Protocol):
-    """Describe a bound block with coalition values that are approximate."""
-
-    def errors(self, rows: np.ndarray) -> np.ndarray:
-        """Return a bound (n_rows,) on the error of a coalition's value."""
 
 
 class TermBlock(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,8 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.readers import Outputs, OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._functions import BoundFunctions, FunctionTerm, FunctionTerms, distinct
+from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
 from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
-from exactshap.readers.additive._terms import Bound, Coalitions, Reference, coalitions, weighted_mean
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.responses import Response, probability
 
@@ -39,17 +38,12 @@ def read(model: Model, request: Request) -> AdditiveReader:
     classes = getattr(model, "classes_", None)
     names = ("target",) if classes is None else (str(classes[1]),)
     n_background = 0 if request.background is None else request.background.n_rows
-    smooth: list[SmoothTerm] = []
-    direct: list[FunctionTerm] = []
-    for term in _split_by_column(model.terms_):
-        interpolant = _interpolant(term, n_background)
-        if interpolant is None:
-            direct.append(FunctionTerm(term.subset, term, f"The function of columns {term.subset}", 1))
-        else:
-            smooth.append(SmoothTerm(term.subset, term, interpolant))
-    blocks: list[Any] = [HomogeneousTerms(tuple(smooth)), FunctionTerms(tuple(direct))]
+    terms = [
+        FunctionTerm(term.subset, term, f"The function of columns {term.subset}", 1, _interpolant(term, n_background))
+        for term in _split_by_column(model.terms_)
+    ]
     form = AdditiveForm(
-        blocks=tuple(block for block in blocks if block.terms),
+        blocks=(FunctionTerms(tuple(terms)),),
         intercept=np.array([model.intercept_]),
         own_call=OwnCall("predict" if classes is None else "decision_function"),
         n_columns=model.n_features_in_,
@@ -118,84 +112,3 @@ def _magnitude(terms: Sequence[Any], rows: np.ndarray) -> np.ndarray:
         absolute = type(term)(term.subset, term.parameters, np.abs(term.coefficients), term.base)
         total += np.abs(absolute(rows[:, list(term.subset)]))
     return total
-
-
-# -- terms with an interpolant -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothTerm:
-    """Hold a homogeneous function of two or three columns: ``direct``, and its ``interpolant`` for mixed coalitions."""
-
-    columns: tuple[int, ...]
-    direct: Callable[[np.ndarray], np.ndarray]
-    interpolant: Interpolant
-
-
-@dataclass(frozen=True, eq=False)
-class HomogeneousTerms:
-    """Interpolate terms on mixed coalitions and evaluate them on full ones."""
-
-    terms: tuple[SmoothTerm, ...]
-
-    @property
-    def columns(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(term.columns for term in self.terms)
-
-    def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        return np.stack([term.direct(rows[:, list(term.columns)]) for term in self.terms], axis=1)[:, :, None]
-
-    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
-        assert reference is not None
-        return _BoundTerms(tuple(_bind(term, reference, owner) for term in self.terms))
-
-
-def _bind(term: SmoothTerm, reference: Reference, owner: Sequence[int]) -> _BoundSmooth:
-    merged = distinct(reference, term.columns)
-    mean = weighted_mean(lambda values: term.direct(values)[:, None], merged, 1)
-    return _BoundSmooth(term, coalitions(term.columns, owner), merged, float(mean[0]))
-
-
-@dataclass(frozen=True, eq=False)
-class _BoundSmooth:
-    term: SmoothTerm
-    own: Coalitions
-    reference: Reference
-    mean: float
-
-    def table(self, rows: np.ndarray) -> np.ndarray:
-        """Return all coalition values (n_rows, 2^k, 1)."""
-        values = rows[:, list(self.term.columns)]
-        table = np.empty((len(rows), len(self.own.inside), 1))
-        table[:, 0] = self.mean
-        table[:, -1, 0] = self.term.direct(values)
-        if len(self.own.inside) > 2:
-            means = self.term.interpolant.hybrid_means(
-                values, self.reference.rows, self.reference.weights, np.ascontiguousarray(self.own.inside[1:-1])
-            )
-            table[:, 1:-1, 0] = means
-        return table
-
-    def errors(self, rows: np.ndarray) -> np.ndarray:
-        r"""Return the bound (n_rows,) on the error of a mixed coalition's value.
-
-        A hybrid of x and z has no entry above max(r_x, r_z), r the largest |entry| in the columns of the term, so that the
-        mean errs by at most :math:`\epsilon \sum_z w_z \max(r_x, r_z)^p`.
-        """
-        own = np.abs(rows[:, list(self.term.columns)]).max(axis=1)
-        others = np.abs(self.reference.rows).max(axis=1)
-        order = np.argsort(others)
-        bounds = self.term.interpolant.errors(others[order]) * self.reference.weights[order]
-        below = np.searchsorted(others[order], own)
-        mass = np.append(0.0, np.cumsum(self.reference.weights[order]))
-        above = np.append(np.cumsum(bounds[::-1])[::-1], 0.0)
-        return self.term.interpolant.errors(own) * mass[below] + above[below]
-
-
-@dataclass(frozen=True, eq=False)
-class _BoundTerms(BoundFunctions):
-    terms: tuple[_BoundSmooth, ...]
-
-    def errors(self, rows: np.ndarray) -> np.ndarray:
-        """Return a bound (n_rows,) on the error of a coalition's value."""
-        return np.sum([term.errors(rows) for term in self.terms], axis=0)
