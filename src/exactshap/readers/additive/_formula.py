@@ -22,7 +22,7 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table, check_columns
 from exactshap.readers import Outputs, OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 
 MAX_COLUMNS_OF_TERM = 10  # most columns of an interaction, as all subsets are needed
 _LEVEL = re.compile(
@@ -91,7 +91,7 @@ def read_formula(
     weights = subset_weights([tuple(used.index(j) for j in columns) for columns in found.values()])
     form = AdditiveForm(
         blocks=(
-            FunctionTerms(tuple(terms.term(columns, weight) for columns, weight in weights.items() if columns and weight)),
+            SeparateTerms(tuple(terms.term(columns, weight) for columns, weight in weights.items() if columns and weight)),
         ),
         intercept=weights[()] * terms(np.zeros((1, 0)), (), 1),
         encode=coding.encode,

@@ -47,6 +47,14 @@ class ProductTerm:
         """Return every factor's basis values, each of shape (n_rows, n_p)."""
         return [basis(rows[:, column]) for basis, column in zip(self.bases, self.columns, strict=True)]
 
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """Return f(x), of shape (n_rows, n_outputs)."""
+        return _contract(self.values(rows), np.ones(len(self.columns), bool), self.tensor.reshape(-1, self.tensor.shape[-1]))
+
+    def bind(self, reference: Reference, owner: Sequence[int]) -> BoundTerm:
+        own = coalitions(self.columns, owner)
+        return _BoundProduct(self, own, tuple(self.folded(inside, reference) for inside in own.inside))
+
     def folded(self, inside: np.ndarray, reference: Reference) -> np.ndarray:
         """Return the tensor (n_inside_products, n_outputs) with outside factors averaged."""
         axes = np.append(np.flatnonzero(inside), np.flatnonzero(~inside))
@@ -70,34 +78,6 @@ def _contract(bases: list[np.ndarray], inside: np.ndarray, tensor: np.ndarray) -
     for part in slices(len(values), CHUNK_VALUES // max(1, tensor.size)):
         values[part] = row_products(_products([basis[part] for basis in bases], inside), tensor)
     return values
-
-
-@dataclass(frozen=True, eq=False)
-class ProductTerms:
-    """Terms on products of bases."""
-
-    terms: tuple[ProductTerm, ...]
-
-    @property
-    def columns(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(term.columns for term in self.terms)
-
-    def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        everything = [
-            _contract(term.values(rows), np.ones(len(term.columns), bool), term.tensor.reshape(-1, term.tensor.shape[-1]))
-            for term in self.terms
-        ]
-        return np.stack(everything, axis=1)
-
-    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
-        assert reference is not None
-        own = [coalitions(term.columns, owner) for term in self.terms]
-        return BoundTerms(
-            tuple(
-                _BoundProduct(term, each, tuple(term.folded(inside, reference) for inside in each.inside))
-                for term, each in zip(self.terms, own, strict=True)
-            )
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +134,14 @@ class FunctionTerm:
         self._check_finite(values, result)
         return result
 
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        """Return f(x), of shape (n_rows, n_outputs)."""
+        return self(rows[:, self.columns])
+
+    def bind(self, reference: Reference, owner: Sequence[int]) -> BoundTerm:
+        own, merged = coalitions(self.columns, owner), _distinct(reference, self.columns)
+        return _BoundFunction(self, own, merged, hybrid_means(self, merged.rows[:1], own.inside[:1], merged)[0, 0])
+
     def _check_finite(self, values: np.ndarray, result: np.ndarray) -> None:
         bad = ~np.isfinite(result).all(axis=1)
         if bad.any():
@@ -163,24 +151,6 @@ class FunctionTerm:
                 f"First for the values {values[first].tolist()}",
                 "Terms must be finite on every mix of a row with the background",
             )
-
-
-@dataclass(frozen=True, eq=False)
-class FunctionTerms:
-    """Evaluate terms by calling them."""
-
-    terms: tuple[FunctionTerm, ...]
-
-    @property
-    def columns(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(term.columns for term in self.terms)
-
-    def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        return np.stack([term(rows[:, term.columns]) for term in self.terms], axis=1)
-
-    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
-        assert reference is not None
-        return BoundTerms(tuple(_bind_function(term, reference, owner) for term in self.terms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,15 +219,31 @@ def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.nda
     return origin[..., 0] + deviation
 
 
-def _bind_function(term: FunctionTerm, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
-    own, merged = coalitions(term.columns, owner), _distinct(reference, term.columns)
-    return _BoundFunction(term, own, merged, hybrid_means(term, merged.rows[:1], own.inside[:1], merged)[0, 0])
-
-
 def _distinct(reference: Reference, columns: tuple[int, ...]) -> Reference:
     """Return the distinct background rows of some columns, with their added weights."""
     rows, index = np.unique(reference.rows[:, columns], axis=0, return_inverse=True)
     return Reference(rows, np.bincount(index.reshape(-1), reference.weights, minlength=len(rows)))
+
+
+# -- terms one by one ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SeparateTerms:
+    """Evaluate and bind terms one by one."""
+
+    terms: tuple[ProductTerm | FunctionTerm, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(term.columns for term in self.terms)
+
+    def evaluate(self, rows: np.ndarray) -> np.ndarray:
+        return np.stack([term.evaluate(rows) for term in self.terms], axis=1)
+
+    def bind(self, reference: Reference | None, owner: Sequence[int]) -> Bound:
+        assert reference is not None
+        return BoundTerms(tuple(term.bind(reference, owner) for term in self.terms))
 
 
 class BoundTerm(Protocol):

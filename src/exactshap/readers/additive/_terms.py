@@ -4,14 +4,14 @@ A block holds terms of one kind. ``bind`` folds the background in once and gives
 coalition values of the terms of some rows:
 
 =================  =============================================  =================================================
-block              a term                                         cost per row, after the background is folded in
+block, or term     a term                                         cost per row, after the background is folded in
 =================  =============================================  =================================================
 LinearTerms        a column times a coefficient                   one multiplication
 ColumnTerms        any function of one column                     one evaluation
 MonomialTerms      a product of powers of columns                 2^k multiplications
 BinnedTerms        a table over the bins of its columns           2^k look-ups
-ProductTerms       a tensor on products of one-column bases       2^k contractions
-FunctionTerms      any vectorised function                        (2^k - 2) n_background evaluations
+ProductTerm        a tensor on products of one-column bases       2^k contractions
+FunctionTerm       any vectorised function                        (2^k - 2) n_background evaluations
 =================  =============================================  =================================================
 """
 

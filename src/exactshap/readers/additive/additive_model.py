@@ -13,7 +13,7 @@ from exactshap.errors import InputError, InputTypeError, UnsupportedModelError
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.readers import Outputs, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 
 
 class AdditiveModel:
@@ -121,7 +121,7 @@ def read(model: AdditiveModel, request: Request) -> AdditiveReader:
         FunctionTerm(term.columns, functools.partial(_pick, term, chosen), term.label, len(chosen)) for term in model.terms
     )
     form = AdditiveForm(
-        blocks=(FunctionTerms(terms),),
+        blocks=(SeparateTerms(terms),),
         intercept=np.broadcast_to(model.intercept, (len(names),))[chosen],
         encode=_numbers,
         own_call=outputs.call("predict"),

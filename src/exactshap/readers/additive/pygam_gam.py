@@ -15,7 +15,7 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._functions import ProductTerm, ProductTerms
+from exactshap.readers.additive._functions import ProductTerm, SeparateTerms
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.responses import Response, no_response
 
@@ -58,7 +58,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         else:
             terms.append(_product(term, coefficients))
     form = AdditiveForm(
-        blocks=(ProductTerms(tuple(terms)),),
+        blocks=(SeparateTerms(tuple(terms)),),
         intercept=np.array([intercept]),
         encode=functools.partial(_encode, model, request.feature_names),
         predict=functools.partial(_predict, model),

@@ -14,7 +14,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.readers import Outputs, OwnCall, Request
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.responses import Response, probability
@@ -43,7 +43,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         for term in _split_by_column(model.terms_)
     ]
     form = AdditiveForm(
-        blocks=(FunctionTerms(tuple(terms)),),
+        blocks=(SeparateTerms(tuple(terms)),),
         intercept=np.array([model.intercept_]),
         own_call=OwnCall("predict" if classes is None else "decision_function"),
         n_columns=model.n_features_in_,

@@ -18,7 +18,7 @@ from exactshap.readers import (
     target_names,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._functions import FunctionTerm, FunctionTerms
+from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 from exactshap.readers.additive._terms import LinearTerms
 
 
@@ -69,7 +69,7 @@ def _isotonic(model: Model, request: Request) -> AdditiveReader:
     """Read a function of the only column."""
     term = FunctionTerm((0,), functools.partial(_of_column, model), "IsotonicRegression", 1)
     form = AdditiveForm(
-        blocks=(FunctionTerms((term,)),),
+        blocks=(SeparateTerms((term,)),),
         intercept=np.zeros(1),
         predict=functools.partial(_of_table, model),
         n_columns=1,
