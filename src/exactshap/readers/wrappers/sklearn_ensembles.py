@@ -20,12 +20,21 @@ from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own
 # -- regressors ----------------------------------------------------------------------------------------------------------
 
 
-def read_voting(model: Model, request: Request) -> Reader:
-    """Read the weighted mean of its regressors."""
-    request = request_of_sum(model, request)
-    readers = [_regressor(inner, request, model) for inner in model.estimators_]
-    members = [Member(reader, np.array([[share]])) for reader, share in zip(readers, _votes(model), strict=True)]
-    return _sum(model, request, members, _first_output(members))
+def read_mean(model: Model, request: Request) -> Reader:
+    """Read the weighted mean of regressors: a vote, or bags with columns of their own."""
+    request, shares = request_of_sum(model, request), np.full(len(model.estimators_), 1.0 / len(model.estimators_))
+    columns: list[Columns] = [None] * len(shares)
+    if hasattr(model, "estimators_features_"):
+        columns = [tuple(int(c) for c in own) for own in model.estimators_features_]
+    else:
+        shares = _votes(model)
+    pairs = list(zip(model.estimators_, columns, strict=True))
+    readers = [_regressor(inner, replace(request, output="all"), model, own) for inner, own in pairs]
+    names, single = readers[0].traits.output_names, readers[0].traits.single_output
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=not single)
+    chosen, own = np.eye(len(names))[:, outputs.numbers], own_answers(model, outputs.call("predict"))
+    members = [Member(reader, share * chosen, of) for reader, share, of in zip(readers, shares, columns, strict=True)]
+    return SumReader(model, request, members, own, outputs=outputs, unit="target")
 
 
 def _votes(model: Model) -> np.ndarray:
@@ -33,47 +42,6 @@ def _votes(model: Model) -> np.ndarray:
     weights = [1.0] * len(model.estimators) if model.weights is None else model.weights
     kept = [weight for (_, inner), weight in zip(model.estimators, weights, strict=True) if inner != "drop"]
     return np.asarray(kept, float) / np.sum(kept)
-
-
-def read_stacking(model: Model, request: Request) -> Reader:
-    """Read a linear model of predictions, and of the rows with ``passthrough``."""
-    final = model.final_estimator_
-    parts = linear_step(final)
-    if parts is None or parts.method != "predict":
-        raise UnsupportedStructureError(
-            f"{type(model).__name__} can be read only where its last step is linear",
-            f"Got {type(final).__name__}",
-            "Sample with Explainer(model.predict, background)",
-        )
-    coefficients, request = np.asarray(parts.coefficients[:, 0], float), request_of_sum(model, request)
-    readers = [_regressor(inner, request, model) for inner in model.estimators_]
-    members = [Member(reader, np.array([[c]])) for reader, c in zip(readers, coefficients, strict=False)]
-    if model.passthrough:
-        columns = tuple(range(n_columns_of(model)))
-        members.append(Member(_rows_themselves(model, coefficients[len(readers) :], request), np.eye(1), columns))
-    return _sum(model, request, members, _first_output(members), np.asarray(parts.intercept, float))
-
-
-def _rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -> Reader:
-    """Read the part of a stack that is linear in the rows."""
-    from sklearn.linear_model import LinearRegression
-
-    linear = LinearRegression()
-    linear.coef_, linear.intercept_, linear.n_features_in_ = coefficients.T, 0.0, len(coefficients)
-    return read_member(linear, request, type(model).__name__, range(len(coefficients)))
-
-
-def read_bagging(model: Model, request: Request) -> Reader:
-    """Read the mean of regressors, each on its own columns."""
-    request = request_of_sum(model, request)
-    chosen = [tuple(int(c) for c in columns) for columns in model.estimators_features_]
-    pairs = list(zip(model.estimators_, chosen, strict=True))
-    readers = [_regressor(inner, replace(request, output="all"), model, columns) for inner, columns in pairs]
-    names, single_model = readers[0].traits.output_names, readers[0].traits.single_output
-    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=not single_model)
-    share = np.eye(len(names))[:, outputs.numbers] / len(readers)
-    members = [Member(reader, share, columns) for reader, columns in zip(readers, chosen, strict=True)]
-    return _sum(model, request, members, outputs)
 
 
 def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int, ...] | None = None) -> Reader:
@@ -86,16 +54,6 @@ def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int,
             do="Sample with Explainer(model.predict, background)",
         )
     return reader
-
-
-def _first_output(members: list[Member]) -> Outputs:
-    return Outputs(members[0].reader.traits.output_names[:1], [0], True)
-
-
-def _sum(model: Model, request: Request, members: list[Member], outputs: Outputs, constant: np.ndarray | None = None) -> Reader:
-    """Return the reader of a sum that predicts by ``model.predict``."""
-    own = own_answers(model, outputs.call("predict"))
-    return SumReader(model, request, members, own, outputs=outputs, unit="target", constant=constant)
 
 
 # -- classifiers that add up probabilities -------------------------------------------------------------------------------
@@ -188,52 +146,61 @@ _PARTS: dict[str, Callable[[Model], tuple[tuple[str, ...], list[Part]]]] = {
 }
 
 
-# -- stacks of classifiers ---------------------------------------------------------------------------------------------------
+# -- stacks ----------------------------------------------------------------------------------------------------------------
 
 
 def read_stack(model: Model, request: Request) -> Reader:
-    r"""Read the last step's decision function of the first models' answers.
+    r"""Read a last step that is linear in the first models' answers, and with ``passthrough`` in the rows.
 
     .. math:: g(x) = b + \sum_m f_m(x)\, W_m
     """
-    parts = linear_step(model.final_estimator_)
-    if parts is None or parts.method != "decision_function" or isinstance(model.classes_, list):
+    parts, is_classifier = linear_step(model.final_estimator_), hasattr(model, "classes_")
+    called = "decision_function" if is_classifier else "predict"
+    if parts is None or parts.method != called or (is_classifier and isinstance(model.classes_, list)):
         raise _refused_stack(model, f"Its last step is {type(model.final_estimator_).__name__}")
     outputs = Outputs.of(parts.output_names, request.output, owner=type(model).__name__)
     weights, request = np.asarray(parts.coefficients, float)[:, outputs.numbers], request_of_sum(model, request)
     members, constant, place = [], np.asarray(parts.intercept, float)[outputs.numbers], 0
+    width = len(model.classes_) if is_classifier and len(model.classes_) > 2 else 1  # of two classes the first is left out
     for inner, method in zip(model.estimators_, model.stack_method_, strict=True):
-        width = 1 if len(model.classes_) == 2 else len(model.classes_)  # of two classes the first is left out
         member, added = _member_of_stack(model, inner, method, weights[place : place + width], request)
         members.append(member)
         constant, place = constant + added, place + width
     if model.passthrough:
         columns = tuple(range(n_columns_of(model)))
         members.append(Member(_rows_themselves(model, weights[place:], request), np.eye(len(outputs.names)), columns))
-    # The last step knows the classes of the stack as numbers.
-    classes = score_names(model.classes_)
-    outputs = replace(outputs, names=tuple(classes[k] for k in outputs.numbers))
-    return SumReader(
-        model,
-        request,
-        members,
-        own_answers(model, outputs.call("decision_function")),
-        constant=constant,
-        outputs=outputs,
-        unit=f"{parts.unit.split(' of class ')[0]}{f' of class {outputs.names[0]}' if outputs.single else ''}",
-    )
+    unit = "target"
+    if is_classifier:
+        # The last step knows the classes of the stack as numbers.
+        classes = score_names(model.classes_)
+        outputs = replace(outputs, names=tuple(classes[k] for k in outputs.numbers))
+        unit = f"{parts.unit.split(' of class ')[0]}{f' of class {outputs.names[0]}' if outputs.single else ''}"
+    own = own_answers(model, outputs.call(called))
+    return SumReader(model, request, members, own, constant=constant, outputs=outputs, unit=unit)
+
+
+def _rows_themselves(model: Model, coefficients: np.ndarray, request: Request) -> Reader:
+    """Read the part of a stack that is linear in the rows."""
+    from sklearn.linear_model import LinearRegression
+
+    linear = LinearRegression()
+    linear.coef_, linear.intercept_, linear.n_features_in_ = coefficients.T, 0.0, len(coefficients)
+    return read_member(linear, request, type(model).__name__, range(len(coefficients)))
 
 
 def _member_of_stack(
     model: Model, inner: Model, method: str, weights: np.ndarray, request: Request
 ) -> tuple[Member, np.ndarray | float]:
-    """Read one classifier by the method that feeds the last step."""
+    """Read one model by the method that feeds the last step."""
     if method == "predict_proba":
         of_classes = np.concatenate([np.zeros_like(weights), weights]) if len(weights) == 1 else weights
         return _member_of_probabilities(inner, of_classes, None, request, model)
+    request = replace(request, output="auto")
+    if not hasattr(model, "classes_"):
+        return Member(_regressor(inner, request, model), weights), 0.0
     if method != "decision_function":
         raise _refused_stack(model, f"It takes the labels of {type(inner).__name__}")
-    reader = read_member(inner, replace(request, output="auto"), type(model).__name__)
+    reader = read_member(inner, request, type(model).__name__)
     classes = tuple(map(str, inner.classes_))[-len(weights) :]
     if reader.traits.output_names != classes or reader.traits.unit.startswith("probability"):
         raise _refused_stack(model, f"Got {reader.traits.model_name} as {reader.traits.unit}")
@@ -241,7 +208,11 @@ def _member_of_stack(
 
 
 def _refused_stack(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} can be read only where a linear step adds up probabilities or decision functions"
+    name = type(model).__name__
+    if not hasattr(model, "classes_"):
+        what, do = f"{name} can be read only where its last step is linear", "Sample with Explainer(model.predict, background)"
+        return UnsupportedStructureError(what, got, do)
+    what = f"{name} can be read only where a linear step adds up probabilities or decision functions"
     do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
     return UnsupportedStructureError(what, got, do)
 
