@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from exactshap.readers._row_games import averaged as averaged
     from exactshap.readers._row_games import solve_moving as solve_moving
     from exactshap.readers._row_games import some_coalitions as some_coalitions
+    from exactshap.readers._row_games import split_by_row as split_by_row
     from exactshap.readers._row_reader import RowGames as RowGames
     from exactshap.readers._row_reader import RowReader as RowReader
     from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
@@ -78,7 +79,7 @@ if TYPE_CHECKING:
 __getattr__ = on_first_use(
     __name__,
     {
-        "_row_games": "Coalitions ConditionalGame averaged solve_moving some_coalitions",
+        "_row_games": "Coalitions ConditionalGame averaged solve_moving some_coalitions split_by_row",
         "_row_reader": "RowGames RowReader",
         "additive": "AdditiveModel TermScores explain_terms",
         "kernel_machines": "KernelMachine",

@@ -58,7 +58,7 @@ class Coalitions:
         if self.enumerated:
             return solve(game, semivalue, order, method="enumeration")
         found = solve(game.as_oracle(), semivalue, order, budget=int(self.count), random_state=self.random_state)
-        return _unflattened(found, game)
+        return split_by_row(found, game.n_rows, game.n_outputs, game.single_output)
 
     def seconds(self, game: Callable[[int], ConditionalGame], n_timed: int, n_rows: int, n_blocks: int) -> tuple[float, str]:
         """Time a few random coalitions for one row and for several, which share work; ``game(k)`` is the game of k rows."""
@@ -160,25 +160,26 @@ def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COM
     return np.array(list(found.values())[:n_masks], bool).reshape(-1, n_players)
 
 
-def _unflattened(found: Solution, game: ConditionalGame) -> Solution:
-    """Split one solution of n_rows x n_outputs outputs by row."""
+def split_by_row(found: Solution, n_rows: int, n_outputs: int, single_output: bool) -> Solution:
+    """Return the solution of rows from one whose outputs were ``n_rows`` x ``n_outputs``."""
 
-    def rows(array: Any) -> Any:
+    def rows(array: Any, n_axes: int = 0) -> Any:
         if array is None:
             return None
-        shaped = np.asarray(array).reshape(*np.shape(array)[:-1], game.n_rows, game.n_outputs)
+        # A game of one output has no axis for it
+        shaped = np.reshape(array, (*np.shape(array)[:n_axes], n_rows, n_outputs))
         shaped = np.moveaxis(shaped, -2, 0)
-        return shaped[..., 0] if game.single_output else shaped
+        return shaped[..., 0] if single_output else shaped
 
     part = replace(
         found.part,
-        values=rows(found.values),
-        std_error=rows(found.std_error),
+        values=rows(found.values, 1),
+        std_error=rows(found.std_error, 1),
         empty=rows(found.empty),
         full=rows(found.full),
         # One game had all rows as its outputs, so its scale is a bound for each.
-        scale=np.broadcast_to(np.max(found.scale), (game.n_rows,)),
-        error_bound=np.broadcast_to(np.max(found.error_bound), (game.n_rows,)),
+        scale=np.full(n_rows, np.max(found.scale)),
+        error_bound=np.full(n_rows, np.max(found.error_bound)),
     )
     return replace(found, part=part, residual=rows(found.residual))
 

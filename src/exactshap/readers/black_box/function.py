@@ -43,6 +43,7 @@ from exactshap.readers import (
     player_of_columns,
     select_outputs,
     solve_moving,
+    split_by_row,
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.black_box._call import Place, call, first_call, hybrid_rows, name_of, precision, rounding
@@ -271,19 +272,9 @@ class BlackBox(Reader):
             return np.concatenate(answers, axis=1).reshape(len(masks), -1)
 
         found = solve_moving(OracleGame(value, self.traits.n_players), moving, semivalue, order, **settings)
-
-        def of_row(i: int) -> Solution:
-            outputs = slice(i * self.traits.n_outputs, (i + 1) * self.traits.n_outputs)
-            some: dict[str, Any] = {}
-            for name, n_axes in (("values", 1), ("empty", 0), ("full", 0), ("std_error", 1)):
-                if (found_of := getattr(found.part, name)) is not None:
-                    # A game of one output has no axis for it
-                    some[name] = np.reshape(found_of, (*np.shape(found_of)[:n_axes], -1))[..., outputs]
-            part = replace(found.part, method=f"{found.method}, {X.n_rows} rows together", **some)
-            single, calls = self.traits.single_output, found.n_evaluations
-            return part.finish(self.traits.n_players, semivalue, order, single_output=single, n_evaluations=calls).as_batch()
-
-        return Solution.join(map(of_row, range(X.n_rows)), X.n_rows)
+        found = split_by_row(found, X.n_rows, self.traits.n_outputs, self.traits.single_output)
+        method, calls = f"{found.method}, {X.n_rows} rows together", X.n_rows * found.n_evaluations
+        return replace(found.renamed(method), n_evaluations=calls)
 
     def _seed_of(self, X: Table) -> list[int] | None:
         """Return the seed of rows together, which depends on their cells."""
