@@ -344,6 +344,7 @@ def test_rows_that_are_estimated_together_share_what_matters(function, gained):
     assert error[1] < gained * error[0]
     assert np.mean(np.abs(together.values - exact.values) <= 2.0 * together.std_error) >= 0.92
     assert "12 rows together" in together.method
+    assert together.n_evaluations == alone.n_evaluations
     np.testing.assert_allclose(together.residual, 0.0, atol=roundings(200))
     threads = explain(function, rows, background, method="regression", budget=20, rows_together=12, n_jobs=2)
     np.testing.assert_array_equal(threads.values, together.values)
