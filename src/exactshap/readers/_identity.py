@@ -206,9 +206,11 @@ def raise_not_fitted(model: Model) -> NoReturn:
 
 def fitted_names(model: Model) -> tuple[str, ...] | None:
     """Return the column names that the model was fitted with, or None."""
-    names = tuple(str(name) for name in getattr(model, "feature_names_in_", ()))
-    # interpret makes some up for arrays: feature_0000, ...
-    return None if names == tuple(f"feature_{j:04}" for j in range(len(names))) else names
+    known = getattr(model, "feature_names_in_", None)
+    names = () if known is None else tuple(map(str, known))
+    # For arrays interpret makes some up: feature_0000, ...
+    made_up = library_class(model, "interpret") and names == tuple(f"feature_{j:04}" for j in range(len(names)))
+    return None if made_up else names or None
 
 
 def nameless(estimator: Model) -> Any:
