@@ -65,7 +65,9 @@ def read(model: Model, request: Request) -> Reader:
     if logarithm is not None:
         name, rate, shift = logarithm
         if not asks_target:
-            return LogarithmReader(model, inner, back.func, f"{name} of the target")
+            finish = functools.partial(_logarithms, back.func, inner.traits.single_output)
+            # A logarithm undoes an exponential: their rounding is that of numbers about 1
+            return TargetReader(model, inner, finish, f"{name} of the target", inner.traits.rounding.floor + 1.0)
         return AffineReader(model, _exponential(model, request, rate, inner), factor=1.0, shift=shift)
     zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
     return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
@@ -135,24 +137,30 @@ def _exponential(model: Model, request: Request, rate: float, logarithm: Reader)
     return read_any(model.regressor_, replace(request, output=output)) if request.options else reader
 
 
-class AffineReader(DelegatingReader):
-    """Explain factor * f(x) + shift of another reader's model."""
+class TargetReader(DelegatingReader):
+    """Explain the model's predictions, finished, by ``inner`` in that unit; ``floor`` is the magnitude that rounds besides."""
 
-    def __init__(self, model: Model, inner: Reader, *, factor: float, shift: float) -> None:
-        self.factor, self.shift = factor, shift
-        call = OwnCall(
-            "predict", finish=functools.partial(outputs_of, list(range(inner.traits.n_outputs)), inner.traits.single_output)
-        )
-        name = f"{type(model).__name__}({inner.traits.model_name})"
-        floor = abs(factor) * inner.traits.rounding.floor + (inner.traits.n_players + 2.0) * abs(
-            shift
-        )  # of prediction, baseline and the sum of the values
-        super().__init__(inner, model=model, model_name=name, unit="target", own_call=call, offset=Offset())
+    def __init__(
+        self, model: Model, inner: Reader, finish: Callable[[np.ndarray], np.ndarray], unit: str, floor: float
+    ) -> None:
+        name, call = f"{type(model).__name__}({inner.traits.model_name})", OwnCall("predict", finish=finish)
+        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, offset=Offset())
         self.traits = self.traits.with_rounding(floor=floor)
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.traits.own_call is not None
         return _own_prediction(self.traits.model, self.traits.own_call, X)
+
+
+class AffineReader(TargetReader):
+    """Explain factor * f(x) + shift of another reader's model."""
+
+    def __init__(self, model: Model, inner: Reader, *, factor: float, shift: float) -> None:
+        self.factor, self.shift, traits = factor, shift, inner.traits
+        finish = functools.partial(outputs_of, list(range(traits.n_outputs)), traits.single_output)
+        # Of prediction, baseline and the sum of the values
+        floor = abs(factor) * traits.rounding.floor + (traits.n_players + 2.0) * abs(shift)
+        super().__init__(model, inner, finish, "target", floor)
 
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
@@ -181,22 +189,6 @@ class AffineReader(DelegatingReader):
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         values = self.inner.masked_predictions(X, masks)
         return None if values is None else values * self.factor + self.shift
-
-
-class LogarithmReader(DelegatingReader):
-    """Explain the logarithm of the predictions by ``inner``, which predicts it."""
-
-    def __init__(self, model: Model, inner: Reader, logarithm: np.ufunc, unit: str) -> None:
-        call = OwnCall("predict", finish=functools.partial(_logarithms, logarithm, inner.traits.single_output))
-        name = f"{type(model).__name__}({inner.traits.model_name})"
-        # A logarithm undoes an exponential: their rounding is that of numbers about 1
-        floor = inner.traits.rounding.floor + 1.0
-        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, offset=Offset())
-        self.traits = self.traits.with_rounding(floor=floor)
-
-    def predict(self, X: Table) -> np.ndarray:
-        assert self.traits.own_call is not None
-        return _own_prediction(self.traits.model, self.traits.own_call, X)
 
 
 def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:
