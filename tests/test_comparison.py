@@ -1,19 +1,17 @@
 """Comparisons of explanations against plain NumPy, their intervals against coverage, their MMD against the function itself."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas
 import pytest
-from sklearn.svm import SVR
 
 import browser as browsers
-from exactshap import Explainer, decompose_mmd, explain
+from exactshap import decompose_mmd
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.results.comparison import Comparison, by, compare
 from explanation_factory import bilinear, linear
-from tolerances import assert_close, roundings
+from tolerances import roundings
 
 
 def two(n=60, shift=1.0, **changes):
@@ -298,163 +296,3 @@ def test_a_browser_shows_and_prints_the_page_of_a_comparison_within_its_width(tm
             room = page.evaluate("document.querySelector('main').getBoundingClientRect().right")
             ends = "[...document.querySelectorAll('td')].map(c => c.getBoundingClientRect().right)"
             assert page.evaluate(f"Math.max(...{ends})") <= room + 1
-
-
-# --- importances with intervals ---------------------------------------------------------------------------------------
-
-
-def normal_rows(rng, n, noise=0.0, shift=0.0):
-    """Return rows whose values are normal with spread 1: E|value| is known; sampled with standard error ``noise``."""
-    values = shift + rng.normal(size=(n, 3))
-    noisy = values + noise * rng.normal(size=values.shape)
-    prediction = noisy.sum(axis=1)
-    error = np.full(values.shape, noise) if noise else None
-    return linear(noisy, values=noisy, baseline=np.zeros(n), prediction=prediction, residual=0.0 * prediction, std_error=error)
-
-
-def coverage(draw, truth, replicates=120):
-    inside, estimates = [], []
-    for seed in range(replicates):
-        importance = draw(np.random.default_rng(seed), seed)
-        inside.append((importance.lower <= truth) & (truth <= importance.upper))
-        estimates.append(importance.values)
-    return float(np.mean(inside)), float(np.mean(estimates))
-
-
-# 120 replicates of three players: a coverage of 0.95 is off by 0.0115 by chance; three of these and a percent of slack.
-COVERED = (0.905, 0.995)
-TRUTH = np.sqrt(2.0 / np.pi)
-
-
-def test_exact_values_give_plain_means():
-    explanation = normal_rows(np.random.default_rng(0), 50)
-    importance = explanation.importance()
-    assert_close(importance.values, np.abs(explanation.values).mean(axis=0), scale=1.0, n_terms=50)
-    assert_close(explanation.importance(None).values, explanation.abs().mean().values, scale=1.0, n_terms=50)
-    assert explanation.importance(None).lower is None
-    assert (importance.lower < importance.values).all()
-    assert (importance.values < importance.upper).all()
-    assert importance["x1"] == importance.values[1]
-    with pytest.raises(UnknownNameError):
-        importance["age"]
-
-
-def test_intervals_over_rows_cover():
-    covered, mean = coverage(lambda rng, seed: normal_rows(rng, 80).importance(n_bootstrap=400, random_state=seed), TRUTH)
-    assert COVERED[0] < covered < COVERED[1]
-    assert mean == pytest.approx(TRUTH, abs=4 * 0.6 / np.sqrt(120 * 3 * 80))
-
-
-@pytest.mark.parametrize("shift", [0.0, 0.7])
-def test_noise_is_taken_off_sampled_values(shift):
-    truth = np.abs(shift + np.random.default_rng(0).normal(size=10**6)).mean()
-    debiased, mean = coverage(lambda rng, _: normal_rows(rng, 250, 0.4, shift).importance(n_bootstrap=400), truth)
-    assert COVERED[0] < debiased < COVERED[1]
-    naive = np.mean([np.abs(normal_rows(np.random.default_rng(s), 250, 0.4, shift).values).mean() for s in range(120)])
-    assert abs(mean - truth) < 0.25 * abs(naive - truth)
-
-
-def test_a_sampled_background_widens_the_intervals():
-    """f(x) = product of two columns: values by background row are known, and so is E|value| of a large population."""
-
-    def by_row(X, Z):
-        a, b = X[None], Z[:, None]
-        return 0.5 * np.stack([(a - b)[..., 0] * (a + b)[..., 1], (a + b)[..., 0] * (a - b)[..., 1]], axis=-1)
-
-    def draw(rng, _):
-        X, Z = rng.normal(1.0, 1.0, (150, 2)), rng.normal(1.0, 1.0, (60, 2))
-        values = by_row(X, Z)
-        mean = values.mean(axis=0)
-        prediction = mean.sum(axis=1)
-        explanation = linear(X, values=mean, baseline=0 * prediction, prediction=prediction, residual=0 * prediction)
-        return explanation.importance(background_values=values)
-
-    # v(S) of the population: E over Z of each value, in closed form, then the mean over many rows
-    X = np.random.default_rng(0).normal(1.0, 1.0, (10**6, 2))
-    truth = np.array(
-        [
-            np.abs(0.5 * (X[:, 0] * X[:, 1] + X[:, 0] - X[:, 1] - 1.0)).mean(),
-            np.abs(0.5 * (X[:, 0] * X[:, 1] + X[:, 1] - X[:, 0] - 1.0)).mean(),
-        ]
-    )
-    covered, _ = coverage(draw, truth)
-    assert COVERED[0] - 0.02 < covered < COVERED[1]
-
-
-def test_many_rows_have_normal_intervals():
-    rng = np.random.default_rng(0)
-    importance = normal_rows(rng, 20_001).importance()
-    assert "normal" in importance.method
-    few = normal_rows(rng, 20_000).importance(n_bootstrap=200)
-    assert "bootstrap-t" in few.method
-    assert np.ptp([importance.upper - importance.lower, few.upper - few.lower], axis=0).max() < 0.2 * TRUTH * 0.1
-
-
-def test_importances_of_several_outputs_have_a_line_each():
-    explanation = linear(np.random.default_rng(0).normal(size=(30, 3)), n_outputs=2)
-    importance = explanation.importance()
-    assert importance.values.shape == (3, 2)
-    frame = importance.to_frame("pandas")
-    assert list(frame.columns) == ["player", "output", "importance", "std_error", "lower", "upper"]
-    assert len(frame) == 6
-    one = explanation.output("class 1").importance()
-    assert_close(frame["importance"][frame["output"] == "class 1"], one.values, scale=1.0)
-
-
-def test_it_is_of_models_too_and_prints_the_strongest_first():
-    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(90, 3)), columns=["age", "bmi", "bp"])
-    explainer = Explainer(SVR(C=10.0).fit(X, 3 * X["bmi"] + X["bp"]), X[:20])
-    explanation = explainer(X[20:])
-    importance = explanation.importance(background_values=explainer.background_values(X[20:]))
-    lines = repr(importance).splitlines()
-    assert lines[1].split()[0] == "bmi"
-    assert "lower 95 %" in lines[0]
-    assert "background" in lines[-1]
-    assert isinstance(importance.to_frame(), pandas.DataFrame)
-
-
-def test_what_cannot_be_is_refused():
-    explanation = normal_rows(np.random.default_rng(0), 5)
-    with pytest.raises(InputError, match="interval"):
-        explanation.importance(95)
-    with pytest.raises(InputError, match="at least 2 rows"):
-        explanation[0].importance()
-    assert explanation[0].importance(None).values.shape == (3,)
-
-
-def test_the_interval_is_the_bootstrap_t_of_the_rows():
-    """The same resamples in plain Python: t of each resample, and its quantiles upside down."""
-    explanation = normal_rows(np.random.default_rng(5), 40)
-    importance = explanation.importance(0.8, n_bootstrap=300, random_state=7)
-    x = np.abs(explanation.values)
-    counts = np.random.default_rng(7).multinomial(40, np.full(40, 1 / 40), size=300)
-    error = x.std(axis=0, ddof=1) / np.sqrt(40)
-    for j in range(3):
-        scores = []
-        for count in counts:
-            again = np.repeat(x[:, j], count)
-            scores.append((again.mean() - x[:, j].mean()) / (again.std(ddof=1) / np.sqrt(40)))
-        low, high = x[:, j].mean() - np.quantile(scores, [0.9, 0.1]) * error[j]
-        assert_close([importance.lower[j], importance.upper[j]], [low, high], scale=100.0, n_terms=40)
-
-
-def test_a_player_without_spread_has_an_interval_without_width():
-    explanation = linear(np.column_stack([np.full(20, 0.5), np.arange(20.0)]))
-    importance = explanation.importance(n_bootstrap=100)
-    assert importance.lower[0] == importance.upper[0] == importance.values[0]
-    assert np.isfinite(importance.lower).all()
-
-
-def test_nothing_is_taken_off_posterior_means():
-    def predict(rows):
-        return np.tanh(rows[:, 0] * rows[:, 1] + rows[:, 2]) + rows @ np.linspace(0.0, 0.3, 10)
-
-    rng = np.random.default_rng(0)
-    rows, background = rng.normal(size=(40, 10)), rng.normal(size=(6, 10))
-    exact = np.abs(explain(predict, rows, background).values).mean(axis=0)
-    sampled = explain(predict, rows, background, budget=30)
-    importance = sampled.importance()
-    np.testing.assert_allclose(importance.values, np.abs(sampled.values).mean(axis=0))
-    np.testing.assert_allclose(importance.values, exact, atol=0.02 * exact.max())
-    certain = replace(sampled, std_error=0.0 * sampled.std_error).importance()
-    assert np.all(importance.upper - importance.lower > certain.upper - certain.lower)

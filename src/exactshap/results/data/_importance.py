@@ -129,7 +129,8 @@ def importance(
     """Return mean magnitudes with intervals for other rows of the same kind.
 
     Intervals are of the bootstrap-t over rows; with ``background_values`` and beyond 20,000 rows they are normal. Sampled values,
-    and ``background_values``: an estimate without the bias that noise gives to magnitudes.
+    and ``background_values``: an estimate without the bias that noise gives to magnitudes. Players of which all values may be 0 within
+    their standard errors have intervals from 0.
 
     Parameters
     ----------
@@ -195,6 +196,9 @@ def importance(
         wider = np.hypot(error, shared)
         ends = estimate[..., None] + (ends - estimate[..., None]) * (wider / np.where(error > 0, error, 1.0))[..., None]
         error = wider
+        ends[..., 1] += _hidden(values, noise)
+    if noise is not None:
+        ends[..., 0] = np.where(_may_be_noise(values, noise, interval), 0.0, ends[..., 0])
     return Importance(
         # Debiased magnitudes may be negative for values that are all noise: a mean magnitude is not.
         values=np.maximum(estimate, 0.0),
@@ -242,6 +246,31 @@ def corrected_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndar
     places, tau, slope = _corrected()
     magnitudes = np.where(is_near, noise * np.interp(scaled, places, tau), np.abs(values))
     return magnitudes, np.sign(values) * np.where(is_near, np.interp(scaled, places, slope), 1.0)
+
+
+def _hidden(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    r"""Return by how much magnitudes of posterior means may be too small, (n_players[, n_outputs]): they leave out what is uncertain.
+
+    .. math:: \frac1n \sum_i \bigl(E\,|\hat\phi_i + \sigma_i \varepsilon| - |\hat\phi_i|\bigr), \qquad
+              E\,|u + \varepsilon| = \sqrt{2 / \pi}\, e^{-u^2 / 2} + u \operatorname{erf}(u / \sqrt 2)
+    """
+    from scipy.special import erfc
+
+    u = np.divide(np.abs(values), noise, out=np.zeros_like(values), where=noise > 0)
+    return np.asarray((noise * (np.sqrt(2.0 / np.pi) * np.exp(-(u**2) / 2.0) - u * erfc(u / np.sqrt(2.0)))).mean(axis=0))
+
+
+def _may_be_noise(values: np.ndarray, noise: np.ndarray, level: float) -> np.ndarray:
+    r"""Return which players' values may all be 0, (n_players[, n_outputs]).
+
+    .. math:: \sum_i \hat\phi_i^2 / \sigma_i^2 \le \chi^2_{n,\, \mathrm{level}}
+
+    Magnitudes of noise have a mean above 0, with an interval that is short of it.
+    """
+    from scipy.special import chdtri
+
+    scaled = np.divide(values, noise, out=np.where(values == 0, 0.0, np.inf), where=noise > 0)
+    return np.asarray((scaled**2).sum(axis=0) <= chdtri(len(values), 1.0 - level))
 
 
 def _error_of_mean(magnitudes: np.ndarray, slopes: np.ndarray, by_row: np.ndarray | None) -> np.ndarray:
