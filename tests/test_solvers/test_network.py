@@ -45,8 +45,9 @@ def test_values_are_those_of_all_coalitions(steepness, n_outputs, index):
 def test_predictions_are_odd():
     network, points = random_network(np.random.default_rng(1), 5, 2), np.random.default_rng(2).choice([-1.0, 1.0], size=(20, 5))
     assert_close(network.predict(-points), -network.predict(points), np.abs(network.out).sum(), n_terms=4)
-    units = np.tanh(network.bias + points @ network.weights) - np.tanh(network.bias - points @ network.weights)
-    np.testing.assert_array_equal(network.predict(points), 0.5 * units @ network.out)
+    sums = network.weights @ points.T
+    units = np.tanh(network.bias + sums) - np.tanh(network.bias - sums)
+    np.testing.assert_array_equal(network.predict(points), (network.out @ (0.5 * units)).T)
 
 
 def test_a_network_learns_another_one():

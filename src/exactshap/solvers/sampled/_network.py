@@ -29,7 +29,10 @@ LONGEST = 1000.0  # sum of a unit's weights: half of what expansions go to
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Hold units of shape (n_players, n_units), their biases (n_units,) and their outputs (n_units, n_outputs)."""
+    """Hold units of shape (n_units, n_players), their biases (n_units, 1) and their outputs (n_outputs, n_units).
+
+    Numbers of one unit at all points lie side by side: sums over points are the quicker the longer such runs are.
+    """
 
     weights: np.ndarray
     bias: np.ndarray
@@ -39,21 +42,21 @@ class Network:
     def starts(cls, n_players: int, n_outputs: int) -> list[Network]:
         """Return units in random directions, the same for every game (Glorot & Bengio 2010)."""
         reach = np.sqrt(6.0 / (n_players + UNITS))
-        shapes = (n_players, UNITS), (UNITS,), (UNITS, n_outputs)
+        shapes = (n_players, UNITS), (1, UNITS), (UNITS, n_outputs)
         rngs = map(np.random.default_rng, range(STARTS))
-        return [cls(*(rng.uniform(-reach, reach, shape) for shape in shapes)) for rng in rngs]
+        return [cls(*(rng.uniform(-reach, reach, shape).T for shape in shapes)) for rng in rngs]
 
     def predict(self, points: np.ndarray) -> np.ndarray:
         """Return f (n_points, n_outputs)."""
-        return np.asarray(self._units(points)[0] @ self.out)
+        return np.asarray((self.out @ self._units(points.T)[0]).T)
 
     def squares(self, points: np.ndarray, target: np.ndarray) -> float:
         """Return the sum of squares of what it misses."""
         return float(((self.predict(points) - target) ** 2).sum())
 
     def _units(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return each unit's odd half (n_points, n_units). Its slopes in the sum and in the bias follow."""
-        sums = points @ self.weights
+        """Return each unit's odd half (n_units, n_points) at ``points`` (n_players, n_points). Its slopes in the sum and in the bias follow."""
+        sums = self.weights @ points
         inside, outside = np.tanh(self.bias + sums), np.tanh(self.bias - sums)
         rise, fall = 1.0 - inside**2, 1.0 - outside**2
         return 0.5 * (inside - outside), 0.5 * (rise + fall), 0.5 * (rise - fall)
@@ -63,14 +66,14 @@ class Network:
         from scipy.optimize import minimize
 
         # Single precision takes a third of the time, and values are exact for any weights
-        n, points, target = len(points), points.astype(np.float32), target.astype(np.float32)
+        n, points, target = len(points), np.ascontiguousarray(points.T, np.float32), np.ascontiguousarray(target.T, np.float32)
 
         def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             network = self._at(parameters.astype(np.float32))
             units, by_sum, by_bias = network._units(points)
-            missed = units @ network.out - target
-            back = missed @ network.out.T
-            slopes = points.T @ (back * by_sum) + DECAY * network.weights, (back * by_bias).sum(axis=0), units.T @ missed
+            missed = network.out @ units - target
+            back = network.out.T @ missed
+            slopes = (back * by_sum) @ points.T + DECAY * network.weights, (back * by_bias).sum(axis=1), missed @ units.T
             value = 0.5 * ((missed**2).sum() + DECAY * (network.weights**2).sum())
             return float(value) / n, np.concatenate([slope.ravel() for slope in slopes]) / n
 
@@ -79,19 +82,20 @@ class Network:
         return self._at(minimize(loss, start, jac=True, method="L-BFGS-B", options=options).x)
 
     def _at(self, parameters: np.ndarray) -> Network:
-        weights, bias, out = np.split(parameters, np.cumsum([self.weights.size, self.bias.size]))
-        return Network(weights.reshape(self.weights.shape), bias, out.reshape(self.out.shape))
+        first, last = self.weights.size, self.weights.size + self.bias.size
+        weights, bias, out = parameters[:first], parameters[first:last], parameters[last:]
+        return Network(weights.reshape(self.weights.shape), bias[:, None], out.reshape(self.out.shape))
 
     @property
     def limits(self) -> np.ndarray:
         """Return how far from zero the sum of each unit may be, (n_units,)."""
-        return np.asarray(np.abs(self.bias) + np.abs(self.weights).sum(axis=0))
+        return np.asarray(np.abs(self.bias[:, 0]) + np.abs(self.weights).sum(axis=1))
 
     def game(self) -> ProductGame:
         """Return a game with the same odd half, up to a constant."""
         coefficients, inside = [], []
         # tanh(t) = 2 sigma(2 t) - 1
-        for weights, bias, out, limit in zip(self.weights.T, self.bias, self.out, self.limits, strict=True):
+        for weights, bias, out, limit in zip(self.weights, self.bias, self.out.T, self.limits, strict=True):
             wave = expand("logistic", 2.0 * float(limit))
             coefficients.append((wave.coefficients * np.exp(wave.rates * 2.0 * bias))[:, None] * (2.0 * out))
             inside.append(np.exp(wave.rates[:, None] * (2.0 * weights)))
