@@ -192,25 +192,26 @@ def _warn_unknown(fit: PolynomialFit) -> None:
 def by_best(problem: RegressionProblem) -> Part:
     r"""Return the process, or few terms that predict all calls, or models more certain.
 
-    Values of few terms may be wrong only by what no call has met. The process says what that could be, and so does the rule of succession: the
-    next pair of a size with :math:`n_s` called ones differs with probability :math:`1 / (n_s + 1)`, by the mean square of all. The smaller error counts.
+    Values of few terms are wrong only by what no call has met. The rule of succession says how much that is if there is anything: the next
+    pair of a size with :math:`n_s` called ones differs with probability :math:`1 / (n_s + 1)`, by the mean square of all. If one of two games that look like
+    few terms differs from them at all, on a share of its pairs that may be any, the m pairs that took no part in the search leave it a probability of
+    :math:`1 / (m + 2)`, and this share of the squared error.
     """
     kernelshap = _kernelshap(problem)
     if kernelshap is not None and _predicts_left_out(problem, kernelshap):
         return _of_polynomial(problem, kernelshap, "order 1, exact on every call left out")
     process = posterior(problem)
-    estimate = _of_process(problem, process, kernelshap)
     if kernelshap is None:
-        return estimate
+        return _of_process(problem, process, kernelshap)
     pairs = Pairs.of(problem, process)
     support = find_support(pairs.points, pairs.target, pairs.relevances, ADDITIVE)
     if support is not None and support.largest <= ADDITIVE:
         exact = _fit_characters(problem, support.polynomial.sets)
         if np.all(exact.left_out <= ADDITIVE):
             unseen = kernelshap.unseen_error(sizes_of(problem.masks, paired=True), problem.odd_half)
-            std_error = np.minimum(np.asarray(estimate.std_error) / problem.unit, unseen)
             name = f"PolySHAP, {exact.n_columns} terms, exact on every call left out"
-            return _above_rounding(problem, exact.values, std_error, name)
+            return _above_rounding(problem, exact.values, unseen / np.sqrt(support.n_left_out + 2.0), name)
+    estimate = _of_process(problem, process, kernelshap)
     for candidate in (polynomials(pairs, support, ADDITIVE), networks(pairs)):
         if candidate is not None:
             values, variance, missed = candidate.corrected(pairs, problem.semivalue)

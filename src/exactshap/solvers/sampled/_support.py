@@ -69,6 +69,8 @@ class Support:
     ``missed`` (n_outputs,) are mean squares, ``largest`` is the largest residual in units of the largest value.
     """
 
+    n_left_out: int
+
     polynomial: Polynomial
     missed: np.ndarray
     largest: float
@@ -104,7 +106,7 @@ def find_support(
         missed = (residuals**2).mean(axis=0)
         if best is None or missed.sum() < least:
             largest = float(np.abs(residuals @ mixture).max(initial=0.0) / np.abs(expected @ mixture).max(initial=TINIEST))
-            best = Support(Polynomial(sets, polynomial.coefficients * units), missed * units**2, largest)
+            best = Support(len(checked), Polynomial(sets, polynomial.coefficients * units), missed * units**2, largest)
             least, n_worse = missed.sum(), 0
         else:
             n_worse += 1
