@@ -191,13 +191,13 @@ def importance(
         check_count("n_bootstrap", n_bootstrap, 2)
         ends, error = studentised_interval(magnitudes, n_bootstrap, checked_generator(random_state), interval)
         over = f"bootstrap-t over {varies} ({n_bootstrap:,} resamples), {fixed}"
-    if shared is not None:
-        # Noise that all rows share does not average out: it is added to the error of the mean, as for independent terms.
-        wider = np.hypot(error, shared)
-        ends = estimate[..., None] + (ends - estimate[..., None]) * (wider / np.where(error > 0, error, 1.0))[..., None]
-        error = wider
-        ends[..., 1] += _hidden(values, noise)
     if noise is not None:
+        if shared is not None:
+            # Noise that all rows share does not average out: it is added to the error of the mean, as for independent terms.
+            wider = np.hypot(error, shared)
+            ends = estimate[..., None] + (ends - estimate[..., None]) * (wider / np.where(error > 0, error, 1.0))[..., None]
+            error = wider
+            ends[..., 1] += _hidden(values, noise)
         ends[..., 0] = np.where(_may_be_noise(values, noise, interval), 0.0, ends[..., 0])
     return Importance(
         # Debiased magnitudes may be negative for values that are all noise: a mean magnitude is not.
