@@ -31,7 +31,7 @@ _OPTIONAL = (
 
 
 def versions() -> dict[str, str | None]:
-    """Return the version of each package that exactshap uses or reads, None where it is not installed.
+    """Return the version of each package that exactshap uses or reads. None where it is not installed.
 
     >>> list(versions())[:2]
     ['exactshap', 'numpy']

@@ -89,7 +89,7 @@ def read_table(path: Path) -> Any:
 
 
 def _first_line(path: Path) -> str:
-    """Return the names of a CSV file that cannot be read: decimal commas make columns of their own."""
+    """Return the names of a CSV file that cannot be read. Decimal commas make columns of their own."""
     if path.suffix.lower() != ".csv":
         return ""
     with path.open(encoding="utf-8", errors="replace") as file:

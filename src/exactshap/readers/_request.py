@@ -155,7 +155,7 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
 
 
 def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the feature names: those of the model, the user or the background, or x0, x1, ...
+    """Return the names of the model, the user or the background, or x0, x1, ...
 
     >>> names_of(Request(), None, 2, "SVR")
     ('x0', 'x1')
@@ -178,7 +178,7 @@ def _numbered(n_columns: int) -> tuple[str, ...]:
 
 
 def select_outputs(names: tuple[str, ...], output: object, *, owner: str) -> tuple[list[int], bool]:
-    """Return the numbers of the selected outputs, and whether one was picked; "auto" and "all" are every one.
+    """Return the numbers of the selected outputs, and whether one was picked. "auto" and "all" are every one.
 
     >>> select_outputs(("no", "yes"), "yes", owner="forest"), select_outputs(("no", "yes"), "all", owner="forest")
     (([1], True), ([0, 1], False))
@@ -198,7 +198,7 @@ def select_outputs(names: tuple[str, ...], output: object, *, owner: str) -> tup
 
 
 def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]:
-    """Return the columns and names of the players: groups and all remaining columns, in column order.
+    """Return the columns and names of the players. Groups and all remaining columns are in column order.
 
     >>> players_of(Request(groups={"place": ["city", "region"]}), ("city", "age", "region"))
     (((0, 2), (1,)), ('place', 'age'))

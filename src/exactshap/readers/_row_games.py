@@ -161,7 +161,7 @@ def some_coalitions(n_players: int, rng: np.random.Generator, n_masks: int = COM
 
 
 def split_by_row(found: Solution, n_rows: int, n_outputs: int, single_output: bool) -> Solution:
-    """Return the solution of rows from one whose outputs were ``n_rows`` x ``n_outputs``."""
+    """Return the solution of rows from one of ``n_rows`` x ``n_outputs`` outputs."""
 
     def rows(array: Any, n_axes: int = 0) -> Any:
         if array is None:

@@ -62,7 +62,7 @@ class Layout:
 
     @cached_property
     def kinds(self) -> list[tuple[str, str]]:
-        """Return every computed column that is written, in order, with Arrow's name for its type."""
+        """Return the computed columns in order, with Arrow's names of their types."""
         number = "float" if self.dtype == "float32" else "double"
         values, errors = [(name, number) for name in self.values], self.errors
         if self.top_k is not None:

@@ -58,7 +58,7 @@ def check_types(table: Table, background: Table | None) -> None:
 
 
 def csv_types(keep: tuple[str, ...], background: Table | None) -> CsvTypes:
-    """Return how CSV files are read: as text where the background holds text, whatever the cells look like."""
+    """Return how CSV files are read. Columns are text where the background holds text, whatever the cells look like."""
     if background is None or not background.is_frame:
         return CsvTypes(keep)
     frame, texts, times = background.readable(), {}, []

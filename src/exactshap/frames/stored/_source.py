@@ -33,7 +33,7 @@ _CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
 
 @dataclass(frozen=True)
 class CsvTypes:
-    """Say how columns of CSV files are read whose cells look like something else.
+    """Say how CSV columns with cells that look like something else are read.
 
     ``keep`` stay as they look; ``texts`` are columns of text, with the cells that are missing there; ``times`` are dates for the model, too.
     """
@@ -43,7 +43,7 @@ class CsvTypes:
     times: tuple[str, ...] = ()
 
     def type_of(self, name: str, guessed: Any) -> Any:
-        """Return the type of a column, None for the guess: integers are float64, as others may follow, and dates are text."""
+        """Return the type of a column, None for the guess. Integers are float64, as others may follow, and dates are text."""
         arrow = require("pyarrow", "scale", purpose="Reading CSV")
         if name in self.texts or (arrow.types.is_temporal(guessed) and name not in (*self.keep, *self.times)):
             return arrow.string()
@@ -109,7 +109,7 @@ _START_AGAIN = "Leave the input alone during a run, and start it again in an emp
 
 
 def read_schema(file: StoredFile, types: CsvTypes) -> Any:
-    """Return the columns and types of a file and of its folders; those of CSV files are as ``types`` says."""
+    """Return the columns and types of a file and of its folders. Those of CSV files are as ``types`` says."""
     arrow = require("pyarrow", "scale", purpose="Reading data")
     if file.kind == "parquet":
         with parquet_file(file) as opened:

@@ -1,4 +1,4 @@
-"""Read linear models of linear maps and polynomials of the columns, of all together or of some side by side."""
+"""Read linear models of linear maps and polynomials of the columns. These are of all columns, or of some side by side."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _is_scaler(step: Model) -> bool:
 
 
 def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:
-    """Read a linear model of mapped rows, in the requested unit; ``model`` is the pipeline of the steps."""
+    """Read a linear model of mapped rows, in the requested unit. ``model`` is the pipeline of the steps."""
     return with_response(lambda _: response_of(steps[-1]))(functools.partial(_read_score, steps))(model, request)
 
 
@@ -169,7 +169,7 @@ def _maps_of(step: Model) -> MapsSideBySide:
 
 
 def _blocks(maps: MapsSideBySide, score: _Score) -> tuple[list[_Block], _Score]:
-    """Return a score of the outputs of maps by their columns, block by block, and its intercept."""
+    """Return a score of mapped columns, block by block, and its intercept."""
     blocks: list[_Block] = []
     place = start = 0
     for (steps, width), made in zip(maps.blocks, maps.parts(np.zeros((1, maps.n_columns))), strict=True):
@@ -186,7 +186,7 @@ def _blocks(maps: MapsSideBySide, score: _Score) -> tuple[list[_Block], _Score]:
 
 
 def _without_constants(powers: np.ndarray, score: _Score) -> tuple[np.ndarray, _Score]:
-    """Return the monomials that depend on a column and have a coefficient; constant ones join the intercept."""
+    """Return the monomials of columns with a coefficient. Constant ones join the intercept."""
     degrees = powers.sum(axis=1)
     constant, used = score.only(degrees == 0), np.flatnonzero((degrees > 0) & score.sizes.any(axis=1))
     intercept, offset = constant.coefficients.sum(axis=0), constant.sizes.sum(axis=0)
@@ -194,7 +194,7 @@ def _without_constants(powers: np.ndarray, score: _Score) -> tuple[np.ndarray, _
 
 
 def _terms(blocks: Sequence[_Block], n_columns: int, factors: Sequence[np.ndarray]) -> tuple[TermBlock, ...]:
-    """Return the terms of blocks with some factors (n_terms, n_outputs) each: those of single columns together."""
+    """Return the terms of blocks with some factors (n_terms, n_outputs) each. Those of single columns come together."""
     linear, powers, monomials = np.zeros((n_columns, factors[0].shape[1])), [], []
     for block, own in zip(blocks, factors, strict=True):
         if block.powers is None:
@@ -220,7 +220,7 @@ def _cancelled(terms: Sequence[TermBlock], rows: np.ndarray) -> np.ndarray:
 
 
 def _affine_of(step: Model, n_outputs: int) -> tuple[Any, np.ndarray]:
-    """Return the matrix, perhaps a sparse one, and the shift of a step: u -> u matrix + shift."""
+    """Return the matrix, maybe sparse, and the shift of a step. It maps u to u matrix + shift."""
     if is_selection(step):
         support = step.get_support()
         return sparse.identity(len(support), format="csr")[:, support], np.zeros(n_outputs)

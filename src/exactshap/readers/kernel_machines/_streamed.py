@@ -132,7 +132,7 @@ class Streamed(Strategy):
         return 1.1 + float(summed) + float(self.machine.has_groups)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
-        """Time a few rows with some of the background rows, and multiply: the cost is linear in both."""
+        """Time a few rows with some of the background, and multiply. The cost is linear in both."""
         machine, n_background = self.machine, len(self.machine.mixture)
         units = max(1, machine.n_terms) * quadrature_units(machine.n_players, semivalue, order)
         m = int(np.clip(SAMPLE_UNITS / units, 1, n_background))

@@ -1,4 +1,4 @@
-"""Read trees of libraries other than scikit-learn and XGBoost: LightGBM, CatBoost, YDF, treelite, scikit-survival, smaller packages."""
+"""Read trees of libraries other than scikit-learn and XGBoost. These are LightGBM, CatBoost, YDF, treelite, scikit-survival, smaller packages."""
 
 from __future__ import annotations
 

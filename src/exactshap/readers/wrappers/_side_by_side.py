@@ -1,4 +1,4 @@
-"""Read linear maps and polynomials of some columns, in a ColumnTransformer or FeatureUnion, before a linear model."""
+"""Read maps of some columns in front of a linear model: those in a ColumnTransformer or FeatureUnion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class BeforeMaps:
-    """Apply a ColumnTransformer or FeatureUnion up to the maps in it; ``transform`` returns their input."""
+    """Apply a ColumnTransformer or FeatureUnion up to its maps. ``transform`` returns their input."""
 
     step: Model
     parts: Sequence[_Part]
@@ -61,7 +61,7 @@ class BeforeMaps:
 
 
 def maps_side_by_side(steps: Sequence[Any]) -> tuple[int, BeforeMaps] | None:
-    """Return the place of the step that holds maps in front of a linear model, and what is before them; else None."""
+    """Return the place of the step that holds maps, and what is before them. None without a linear model behind it."""
     for place, step in enumerate(steps[:-1]):
         if sklearn_name(step) in ("ColumnTransformer", "FeatureUnion"):
             parts = [_part(chain) for chain in _chains(step)]
@@ -71,7 +71,7 @@ def maps_side_by_side(steps: Sequence[Any]) -> tuple[int, BeforeMaps] | None:
 
 
 def _chains(step: Model) -> list[list[Any]]:
-    """Return the chains of steps that a step joins: its outputs are theirs, one chain after the other."""
+    """Return the chains of steps that a step joins. Its outputs are theirs, one chain after the other."""
     step = unfrozen(step)
     name = sklearn_name(step)
     if step is None or _is(step, "passthrough"):

@@ -150,7 +150,7 @@ _PARTS: dict[str, Callable[[Model], tuple[tuple[str, ...], list[Part]]]] = {
 
 
 def read_stack(model: Model, request: Request) -> Reader:
-    r"""Read a last step that is linear in the first models' answers, and with ``passthrough`` in the rows.
+    r"""Read a last step that is linear in the first models' answers. With ``passthrough`` it is linear in the rows, too.
 
     .. math:: g(x) = b + \sum_m f_m(x)\, W_m
     """

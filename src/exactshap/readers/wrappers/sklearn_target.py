@@ -82,7 +82,7 @@ def _require_target(model: Model, inner: Reader) -> None:
 
 
 def _read_several(model: Model, request: Request, scaler: Model, logarithm: str | None) -> SumReader:
-    """Read several targets, or their logarithms; ``scaler`` gives each a scale and a shift of its own."""
+    """Read several targets, or their logarithms. ``scaler`` gives each a scale and a shift of its own."""
     n_targets, owner = int(model.transformer_.n_features_in_), type(model).__name__
     if logarithm is not None and request.asks_response:
         do = 'Pass output="auto" for their logarithms, or sample with explain(model.predict, X, background)'
@@ -138,7 +138,7 @@ def _exponential(model: Model, request: Request, rate: float, logarithm: Reader)
 
 
 class TargetReader(DelegatingReader):
-    """Explain the model's predictions, finished, by ``inner`` in that unit; ``floor`` is the magnitude that rounds besides."""
+    """Explain the model's predictions, finished, by ``inner`` in that unit. ``floor`` is the magnitude that rounds besides."""
 
     def __init__(
         self, model: Model, inner: Reader, finish: Callable[[np.ndarray], np.ndarray], unit: str, floor: float

@@ -32,7 +32,7 @@ class Cells:
     text: np.ndarray  # bool (n_players,): whether ``display`` is text
 
     def days(self, j: int) -> np.ndarray | None:
-        """Return days since 1970 of a column of dates, NaN where missing; None for other columns."""
+        """Return days since 1970 of a column of dates, NaN where missing. None for other columns."""
         return None if self.numeric[j] else as_days(self.display[:, j])
 
     def categories(self, j: int) -> tuple[str, ...]:

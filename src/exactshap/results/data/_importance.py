@@ -249,7 +249,7 @@ def corrected_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndar
 
 
 def _hidden(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Return by how much magnitudes of posterior means may be too small, (n_players[, n_outputs]): they leave out what is uncertain.
+    r"""Return what magnitudes of posterior means may lack, (n_players[, n_outputs]). They leave out what is uncertain.
 
     .. math:: \frac1n \sum_i \bigl(E\,|\hat\phi_i + \sigma_i \varepsilon| - |\hat\phi_i|\bigr), \qquad
               E\,|u + \varepsilon| = \sqrt{2 / \pi}\, e^{-u^2 / 2} + u \operatorname{erf}(u / \sqrt 2)

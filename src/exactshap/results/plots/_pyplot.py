@@ -43,7 +43,7 @@ def fitted(ax: Axes, *, title: str = "", xlabel: str = "", size: int = 11) -> An
 
 
 def in_lines(label: str, width: int = NAME_WIDTH) -> str:
-    r"""Break an escaped name into lines, after underscores too; what three lines cannot hold goes from the middle.
+    r"""Break an escaped name into lines, after underscores too. What three lines cannot hold goes from the middle.
 
     >>> in_lines("customer_age_at_first_contact", 16)
     'customer_age_at_\nfirst_contact'

@@ -29,7 +29,7 @@ LONGEST = 1000.0  # sum of a unit's weights: half of what expansions go to
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Hold units of shape (n_units, n_players), their biases (n_units, 1) and their outputs (n_outputs, n_units).
+    """Hold units (n_units, n_players), biases (n_units, 1) and outputs (n_outputs, n_units).
 
     Numbers of one unit at all points lie side by side: sums over points are the quicker the longer such runs are.
     """
