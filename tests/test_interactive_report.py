@@ -706,16 +706,15 @@ def test_dates_as_a_library_holds_them_are_dates():
 
 
 @pytest.mark.browser
-def test_the_page_keeps_the_same_rows_and_names_the_same_slips(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
+def test_the_page_keeps_the_same_rows_and_names_the_same_slips(browser, tmp_path):
     source = linear(np.ones((10, len(COLUMNS))), names=list(COLUMNS), data=frame())
     path = source.report(tmp_path / "page.html", interactive=True)
-    with browsers.launched() as browser, browsers.opened(browser, path) as page:
+    with browsers.opened(browser, path) as page:
 
         def said(where):
             page.evaluate("document.getElementById('filtered').textContent = ''")
             page.fill("#filter", f"{where} ")  # a space more, so that an empty filter is a change too
-            sync_api.expect(page.locator("#filtered")).to_have_text(re.compile("."))
+            says(page, "filtered", ".")
             return page.inner_text("#filtered")
 
         for where, rows in KEPT:
