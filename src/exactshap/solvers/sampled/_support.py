@@ -84,35 +84,36 @@ def find_support(
     ``points`` (n_pairs, n_players), ``target`` (n_pairs, n_outputs). Single players come first. The search ends at residuals of
     ``tolerance``, in units of the largest value: they count as rounding.
     """
-    left_out = np.arange(len(points)) % LEFT_OUT == 0
-    fitted, checked = points[~left_out], points[left_out]
+    is_left_out = np.arange(len(points)) % LEFT_OUT == 0
+    order, n = np.argsort(is_left_out, kind="stable"), int(np.count_nonzero(~is_left_out))
     units = np.maximum(np.abs(target).max(axis=0, initial=0.0), TINIEST)
-    answers, expected = target[~left_out] / units, target[left_out] / units
+    points, target = points[order], target[order] / units
     # A mixture of the outputs has the characters of all of them
     mixture = np.random.default_rng(0).normal(size=target.shape[1])
-    candidates = Candidates.of(fitted, relevances)
+    candidates = Candidates.of(points[:n], relevances)
     sets: Sets = tuple((j,) for j in range(points.shape[1]))
     best, least, n_worse = None, np.inf, 0
-    columns, gram = np.empty((len(fitted), 0)), np.empty((0, 0))
+    columns, gram = np.empty((len(points), 0)), np.empty((0, 0))
     while len(sets) <= MOST_CHARACTERS * len(points):
-        more = set_products(fitted, sets[columns.shape[1] :])
-        across = columns.T @ more
-        columns, gram = np.concatenate([columns, more], axis=1), np.block([[gram, across], [across.T, more.T @ more]])
+        more = set_products(points, sets[columns.shape[1] :])
+        across = columns[:n].T @ more[:n]
+        columns, gram = np.concatenate([columns, more], axis=1), np.block([[gram, across], [across.T, more[:n].T @ more[:n]]])
         factor = np.asfortranarray(gram)
         if factorise_lower(factor):
             break
-        polynomial = Polynomial(sets, solve_factored(factor, (answers.T @ columns).T))
-        residuals = polynomial.predict(checked) - expected
-        missed = (residuals**2).mean(axis=0)
+        coefficients = solve_factored(factor, (target[:n].T @ columns[:n]).T)
+        residuals = columns @ coefficients - target
+        checked, expected = residuals[n:], target[n:]
+        missed = (checked**2).mean(axis=0)
         if best is None or missed.sum() < least:
-            largest = float(np.abs(residuals @ mixture).max(initial=0.0) / np.abs(expected @ mixture).max(initial=TINIEST))
-            best = Support(len(checked), Polynomial(sets, polynomial.coefficients * units), missed * units**2, largest)
+            largest = float(np.abs(checked @ mixture).max(initial=0.0) / np.abs(expected @ mixture).max(initial=TINIEST))
+            best = Support(len(points) - n, Polynomial(sets, coefficients * units), missed * units**2, largest)
             least, n_worse = missed.sum(), 0
         else:
             n_worse += 1
         if best.largest <= tolerance or n_worse == patience:
             break
-        sets += candidates.strongest((answers - columns @ polynomial.coefficients) @ mixture, sets)
+        sets += candidates.strongest(residuals[:n] @ mixture, sets)
     return best
 
 
