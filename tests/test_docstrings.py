@@ -102,7 +102,8 @@ def long_sentences(thing):
 
 
 def _home(method):
-    return str(getattr(getattr(method, "fget", method), "__module__", ""))
+    # Cached properties know their module from Python 3.13 on
+    return str(getattr(getattr(method, "fget", None) or getattr(method, "func", method), "__module__", ""))
 
 
 NAMES = public_names()

@@ -126,7 +126,10 @@ class WhatIf:
 
     @functools.cached_property
     def controls(self) -> list[dict[str, Any]]:
-        """Return the range of each column: ``low``, ``high``, ``step`` of numbers, ``choices`` of text and categories."""
+        """Return the range of each column.
+
+        ``low``, ``high`` and ``step`` of numbers, ``choices`` of text and categories.
+        """
         return [_control(self.data, j, name) for j, name in enumerate(self.names)]
 
     def cells(self, i: int) -> list[Any]:

@@ -65,12 +65,12 @@ class Table:
 
     @functools.cached_property
     def is_plain(self) -> bool:
-        """Say whether this is a pandas frame of NumPy's numeric dtypes, the quickest case."""
+        """Say whether this is a pandas frame of NumPy's numeric dtypes."""
         return bool(self.dtypes) and all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in set(self.dtypes))
 
     @functools.cached_property
     def has_one_dtype(self) -> bool:
-        """Say whether this is such a frame of one dtype, an array with names."""
+        """Say whether this is such a frame of one dtype."""
         return self.is_plain and len(set(self.dtypes)) == 1
 
     @functools.cached_property
