@@ -23,7 +23,7 @@ Y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + np.abs(X[:, 3]) + 0.3 * X[:, 4]
 CLASSES = np.digitize(Y, [0.0, 1.5])
 BOOSTERS = {  # of the golden record, and the module that reads each
     **dict.fromkeys(("XGBoost", "XGBoost three classes"), "xgboost"),
-    **{"LightGBM": "packages", "CatBoost": "packages", "histogram boosting": "sklearn"},
+    **{"LightGBM": "lightgbm", "CatBoost": "catboost", "histogram boosting": "sklearn"},
 }
 TREES = BOOSTERS | dict.fromkeys(("random forest", "gradient boosting"), "sklearn")
 KERNELS = ("SVR", "KernelRidge", "GP", "scaler, SVR")

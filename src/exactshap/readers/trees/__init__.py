@@ -1,1 +1,1 @@
-"""Read trees and boosted ensembles of all libraries."""
+"""Read trees and boosted ensembles, one file per library."""

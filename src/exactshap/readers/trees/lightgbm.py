@@ -1,0 +1,38 @@
+"""Read LightGBM's boosters and estimators as raw scores: categories, missing types, DART, random forests, best iteration."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+
+from exactshap._runtime.types import Model
+from exactshap.readers import OwnCall, Reader, Request
+from exactshap.readers.trees._response import LINKS, by_unit, read_trees
+from exactshap.trees import TreeModel, convert
+
+
+def read(model: Model, request: Request) -> Reader:
+    """Read f(x) = sum of trees, their mean in random-forest mode."""
+    ensemble = convert(model)
+    call = OwnCall("predict", {"raw_score": True})
+    if not ensemble.boosted:
+        n_rounds = ensemble.trees.n_trees // len(ensemble.output_names)
+        call = OwnCall("predict", {"raw_score": True}, functools.partial(_mean_of_rounds, n_rounds))
+    return read_trees(model, request, ensemble, call, functools.partial(_response, model))
+
+
+def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
+    """Return the response with its slope, LightGBM's parameter ``sigmoid``."""
+    if ensemble.unit not in LINKS:
+        return None
+    booster: Any = getattr(model, "booster_", model)
+    slope = re.search(r"sigmoid:([0-9.eE+-]+)", booster.dump_model(num_iteration=1)["objective"])
+    call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
+    return by_unit(ensemble, call, float(slope[1]) if slope else 1.0)
+
+
+def _mean_of_rounds(n_rounds: int, scores: np.ndarray) -> np.ndarray:
+    return scores / n_rounds  # LightGBM's raw score of a forest is the sum
