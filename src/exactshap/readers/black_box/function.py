@@ -61,9 +61,9 @@ from exactshap.solvers import (
 
 # Settings of the sampler alone
 SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", "sampling")
-# Settings of the solver, which the games of rows are passed on with
-SAMPLER = ("budget", "tol", "random_state", "method", *SAMPLED)
-OPTIONS = (*SAMPLER, "batch_size", "deterministic", "exact_owner", "output_names", "rows_together")
+# Settings that go on to the solver
+OF_SOLVER = ("budget", "tol", "random_state", "method", *SAMPLED)
+OPTIONS = (*OF_SOLVER, "batch_size", "deterministic", "exact_owner", "output_names", "rows_together")
 SQUARES_OF_POOL = 4.0  # matrices of all coalitions at once
 POOLED = "pooled"  # an estimator of many rows: one process over rows and coalitions
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
@@ -201,7 +201,7 @@ class BlackBox(Reader):
         return max(self.batch_rows() // self.traits.reference.n_rows, 1)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        X, settings = self._like_background(X), {name: self.options[name] for name in SAMPLER if name in self.options}
+        X, settings = self._like_background(X), {name: self.options[name] for name in OF_SOLVER if name in self.options}
         if self.options.get("estimator") == POOLED and X.n_rows:
             return self._solve_pooled(X, semivalue, order)
         if self.options["rows_together"] is not None and X.n_rows:
