@@ -14,6 +14,7 @@ from explanation_factory import linear
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 MODEL = Ridge().fit(X, X[:, 0])
+PICTURES = "waterfall beeswarm bar scatter shape heatmap violin intervals decision image text interactions".split()
 INSIDE = {"Any", "NoReturn", "UnsupportedModule", "have_matplotlib", "matplotlib", "other", "unsupported"}  # no habits
 
 
@@ -60,6 +61,16 @@ def test_every_keyword_of_shaps_calls_and_pictures_is_here_or_has_an_answer():
         for word in words(theirs) - words(ours):
             with pytest.raises(TypeError, match=rf"{name}\(\) has no keyword '{word}': \w"):
                 ours(**{word: None})
+
+
+def test_every_picture_answers_the_keywords_of_shaps():
+    explanation = linear(X)
+    pictures = [getattr(explanation.plot, name) for name in PICTURES]
+    pictures += [explanation.compare(explanation, drift=False).plot, explanation.by(0).plot]
+    pictures += [exactshap.decompose_mmd(X[:9], X[9:]).plot.bar]
+    for picture in pictures:
+        with pytest.raises(TypeError, match=rf"{picture.__name__}\(\) has no keyword 'show': pictures return their axes"):
+            picture(show=False)
 
 
 def test_the_interpreter_adds_no_guess_to_an_answer():

@@ -13,7 +13,7 @@ import pytest
 from matplotlib import pyplot
 from sklearn.linear_model import LogisticRegression
 
-from exactshap.errors import InputError, UnknownNameError
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.explainer import Explainer
 from exactshap.readers.additive import AdditiveModel
 from exactshap.results.plots import draw_marginals, draw_prepared, palette, prepare_marginals
@@ -582,6 +582,11 @@ def test_bad_pairs_are_refused():
     explanation, main = both()
     with pytest.raises(InputError, match=r"must hold v\(\{j\}\) - v\(empty\)\. Got index='shapley'"):
         prepare_shape(explanation, explanation, 0)
+    for nothing in (None, explanation.values):
+        with pytest.raises(
+            InputTypeError, match=r"must hold v\(\{j\}\) - v\(empty\)\. Got (NoneType|ndarray).*index=\"moebius\""
+        ):
+            explanation.plot.shape("a", nothing)
     with pytest.raises(UnknownNameError, match="Unknown feature 'd'"):
         prepare_shape(explanation, main, "d")
     with pytest.raises(InputError, match="There is no feature 7"):

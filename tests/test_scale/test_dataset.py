@@ -117,6 +117,33 @@ def test_csv_streams(tmp_path):
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), Partition(cases.svr(), keep=["id"])(T), check_exact=True)
 
 
+@pytest.mark.parametrize(("packed", "codec"), [("GZ", "gzip"), ("bz2", "bz2"), ("zst", "zstd")])
+def test_compressed_csv_streams(tmp_path, packed, codec):
+    """A list, a folder and a store give what the file itself gives; their content is never there as a whole."""
+    T, store = cases.table(30), pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem())
+    (tmp_path / "in").mkdir()
+    T.to_csv(tmp_path / "plain.csv", index=False)
+    with pa.output_stream(str(tmp_path / "in" / f"a.CSV.{packed}"), codec) as file:
+        file.write((tmp_path / "plain.csv").read_bytes())
+    (tmp_path / "in" / "notes.gz").write_text("not data")
+    run(tmp_path / "plain.csv", tmp_path / "out")
+    expected = contents(tmp_path / "out")
+    sources = {"list": ([tmp_path / "in" / f"a.CSV.{packed}"], None), "folder": (tmp_path / "in", None), "store": ("in", store)}
+    for name, (source, filesystem) in sources.items():
+        run(source, tmp_path / name, filesystem=filesystem)
+        found = contents(tmp_path / name)
+        assert [found[file] for file in found if file[0] != "_"] == [expected[file] for file in expected if file[0] != "_"]
+
+
+def test_damaged_compressed_csv_is_refused(tmp_path):
+    (tmp_path / "a.csv.gz").write_text("id,age")
+    with pytest.raises(InputError, match=r"a\.csv\.gz cannot be read as CSV"):
+        run(tmp_path / "a.csv.gz", tmp_path / "out")
+    (tmp_path / "a.txt.gz").write_text("id,age")
+    with pytest.raises(InputError, match=r"not from a\.txt\.gz"):
+        run(tmp_path / "a.txt.gz", tmp_path / "out")
+
+
 WORDS = {  # cells of a column of text, and what they look like
     "dates": ["2020-01-01", "2021-05-06"],
     "times": ["12:30", "07:10"],

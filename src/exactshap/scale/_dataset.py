@@ -89,8 +89,8 @@ def explain_dataset(
     ----------
     explainer : Explainer
     source : path, sequence of paths, or pyarrow.dataset.Dataset
-        ``.parquet`` or ``.csv`` files, folders of such files (in the order of their names; hidden ones are left out), or patterns such
-        as ``rows/*/2024-*.parquet``. Addresses such as ``s3://bucket/rows`` are opened by pyarrow or fsspec. Columns of CSV files are text
+        ``.parquet``, ``.csv`` or ``.csv.gz`` files, folders of such files (in the order of their names; hidden ones are left out), or
+        patterns such as ``rows/*/2024-*.parquet``. Addresses such as ``s3://bucket/rows`` are opened by pyarrow or fsspec. Columns of CSV files are text
         where the background holds text, whatever the cells look like.
     destination : path or None
         Folder of the results: new, empty, or that of the same run, which is then resumed. It must not be inside the source. None: no

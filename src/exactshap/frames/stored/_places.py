@@ -21,6 +21,9 @@ from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError
 
 _SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+# CSV files are unpacked while they are read, a block at a time: memory does not depend on what they unpack to
+_PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_SUFFIXES |= {f".csv{suffix}": "csv" for suffix in _PACKED}
 # The folder of rows without a key, as Hive, Spark and pyarrow name it.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # Bytes read at a time for a digest: one request to an object store.
@@ -43,6 +46,11 @@ class StoredFile:
         if self.filesystem is None:
             check_regular(self.path)
 
+    @property
+    def compression(self) -> str | None:
+        """Return the codec that the suffix names."""
+        return _PACKED.get(Path(self.path).suffix.lower())
+
     def state(self) -> tuple[int | None, ...]:
         """Return a file's size and times, which change when it is written."""
         if self.filesystem is None:
@@ -62,10 +70,20 @@ class StoredFile:
 
 def kind_of(path: str | Path) -> str:
     """Return "parquet" or "csv" by a file's suffix, or refuse it."""
-    kind = _SUFFIXES.get(Path(path).suffix.lower())
+    kind = _known_kind(path)
     if kind is None:
         raise InputError(f"Data are read from Parquet and CSV files, not from {Path(path).name}")
     return kind
+
+
+def _known_kind(path: str | Path) -> str | None:
+    """Return the kind by a file's last suffix or its last two, None for others.
+
+    >>> _known_kind("rows/a.CSV.gz"), _known_kind("a.b.parquet"), _known_kind("a.txt.gz")
+    ('csv', 'parquet', None)
+    """
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    return next((_SUFFIXES[name] for n in (1, 2) if (name := "".join(suffixes[-n:])) in _SUFFIXES), None)
 
 
 def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile]:
@@ -165,7 +183,7 @@ def _of_folder(folder: Path) -> list[str]:
 
 
 def _of_suffix(files: Iterable[Path]) -> list[str]:
-    return [file.absolute().as_posix() for file in files if file.suffix.lower() in _SUFFIXES]
+    return [file.absolute().as_posix() for file in files if _known_kind(file)]
 
 
 def _is_hidden(names: Iterable[str]) -> bool:
@@ -227,7 +245,7 @@ def _of_store(system: Foreign, path: str) -> list[str]:
         names = info.path.removeprefix(folder).strip("/").split("/")
         # A pattern matches paths of its own depth; a folder includes files of any depth
         fits = all(map(fnmatchcase, names, pattern[fixed:])) and (len(names) == len(pattern) - fixed or fixed == len(pattern))
-        if info.type == arrow.FileType.File and fits and not _is_hidden(names) and Path(info.path).suffix.lower() in _SUFFIXES:
+        if info.type == arrow.FileType.File and fits and not _is_hidden(names) and _known_kind(info.path):
             matches.append((names, info.path))
     return [path for _, path in sorted(matches)]
 

@@ -313,5 +313,9 @@ def _csv(file: StoredFile, types: CsvTypes) -> Any:
 
 
 def _stream(file: StoredFile) -> Any:
+    """Open a file, unpacked by its suffix in capitals, too; the reader takes plain paths itself."""
     file.check()
-    return file.path if file.filesystem is None else file.filesystem.open_input_stream(file.path)
+    if file.filesystem is not None:
+        return file.filesystem.open_input_stream(file.path, compression=file.compression)
+    arrow = require("pyarrow", "scale", purpose="Reading CSV")
+    return arrow.input_stream(file.path, compression=file.compression) if file.compression else file.path

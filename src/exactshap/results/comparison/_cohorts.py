@@ -15,7 +15,7 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_y
 from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.comparison._comparison import Comparison, compare
 from exactshap.results.comparison._picture import draw_cohorts
-from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, player_columns
+from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, picture, player_columns
 
 MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
@@ -105,6 +105,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         order = np.argsort(-np.ptp(means, axis=0), kind="stable")[:most]
         return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order]
 
+    @picture
     def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
         """Draw all groups' mean values with intervals, a colour each.
 

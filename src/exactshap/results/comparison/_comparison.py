@@ -23,6 +23,7 @@ from exactshap.results.data import (
     frame_kind,
     frame_of,
     interval_around,
+    picture,
     without_noise,
 )
 from exactshap.results.decomposition import PairwiseDecomposition
@@ -137,6 +138,7 @@ class Comparison(PrintedTable):
                 columns["mmd_p"] = np.repeat(self.drift.p_adjusted, n_outputs)
         return columns
 
+    @picture
     def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
         """Draw differences with intervals, next to contributions to the MMD.
 

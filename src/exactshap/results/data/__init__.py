@@ -49,6 +49,7 @@ from exactshap.results.data._named_values import NamedValues as NamedValues
 from exactshap.results.data._names_elsewhere import answers_keywords as answers_keywords
 from exactshap.results.data._names_elsewhere import called_here as called_here
 from exactshap.results.data._names_elsewhere import keyword_here as keyword_here
+from exactshap.results.data._names_elsewhere import picture as picture
 from exactshap.results.data._names_elsewhere import refuse_name as refuse_name
 from exactshap.results.data._validation import place_of as place_of
 from exactshap.results.data._validation import row_numbers as row_numbers

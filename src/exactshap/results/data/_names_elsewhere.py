@@ -81,3 +81,8 @@ def answers_keywords(function: Call, *, picture: bool = False) -> Call:
         return function(*arguments, **keywords)
 
     return checked  # type: ignore[return-value]
+
+
+def picture(function: Call) -> Call:
+    """Return a method that draws and answers keywords of shap's pictures."""
+    return answers_keywords(function, picture=True)

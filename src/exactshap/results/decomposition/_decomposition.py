@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError
-from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, without_noise
+from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, picture, without_noise
 from exactshap.results.plots import Shown, current_palette, name_lines, new_axes
 
 _SHOWN = 10
@@ -216,6 +216,7 @@ class Shares:
 
     decomposition: Decomposition
 
+    @picture
     def bar(self, ax: Axes = None, *, max_display: int = 10) -> Any:
         """Draw the largest shares, the rest as one bar, and their cumulative sum.
 

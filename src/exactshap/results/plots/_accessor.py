@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +12,10 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
 from exactshap.results.data import (
     ExplanationData,
-    answers_keywords,
     counted,
     game_title,
     index_title,
+    picture,
     place_of,
     readable,
     refuse_name,
@@ -35,11 +34,9 @@ from exactshap.results.plots.overview import (
 )
 from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
 from exactshap.results.plots.shaped import draw_image, draw_text
-from exactshap.results.plots.shapes import draw_shape, prepare_shape
+from exactshap.results.plots.shapes import check_main_effects, draw_shape, prepare_shape
 from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
-
-_picture = functools.partial(answers_keywords, picture=True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,14 +66,14 @@ class PlotAccessor:
         refuse_name("plot", name)
         return object.__getattribute__(self, name)  # raises the first error again
 
-    @_picture
+    @picture
     def waterfall(self, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the path from the baseline to row ``i``'s prediction."""
         rows = self._single(output)
         ax = draw_waterfall(prepare_waterfall(readable(rows), i, max_display=max_display), ax)
         return fitted(ax, title=_game(rows))
 
-    @_picture
+    @picture
     def beeswarm(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw a dot per row and feature, coloured by cell. Text and missing cells are grey."""
         rows = self._single(output)
@@ -84,7 +81,7 @@ class PlotAccessor:
         sample = f"; {MAX_DOTS:,} of {rows.n_rows:,} rows drawn" if rows.n_rows > MAX_DOTS else ""
         return fitted(ax, xlabel=f"{index_title(rows.index)} ({_unit(rows)}{sample})\n{_game(rows)}")
 
-    @_picture
+    @picture
     def bar(
         self,
         i: int | None = None,
@@ -110,7 +107,7 @@ class PlotAccessor:
         ax = draw_bars(prepared, ax)
         return fitted(ax, xlabel=f"{prepared.what} ({_unit(rows)})\n{_game(rows)}")
 
-    @_picture
+    @picture
     def scatter(
         self, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Axes = None
     ) -> Any:
@@ -125,6 +122,7 @@ class PlotAccessor:
         ax = draw_scatter(prepare_scatter(readable(rows), player, other), ax)
         return fitted(ax, title=_game(rows))
 
+    @picture
     def shape(
         self, feature: int | str, main_effects: ExplanationData, *, output: int | str | None = None, ax: Axes = None
     ) -> Any:
@@ -135,23 +133,26 @@ class PlotAccessor:
         ``main_effects`` are of the same model with ``index="moebius"``, on the same rows or on a grid of them. For an additive model
         without interactions the points lie on the curve; with interactions their distance is the feature's share of those.
         """
+        rows = self._single(output)
+        check_main_effects(main_effects)
         curve = main_effects if output is None else main_effects.output(output)
-        return draw_shape(prepare_shape(self._single(output), curve, feature), ax)
+        return draw_shape(prepare_shape(rows, curve, feature), ax)
 
-    @_picture
+    @picture
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw every row as a column of colours, similar rows together."""
         rows = self._single(output)
         ax = draw_heatmap(prepare_heatmap(readable(rows), max_display=max_display), ax)
         return fitted(ax, title=_game(rows))
 
-    @_picture
+    @picture
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the distributions of the strongest features' values over rows."""
         rows = self._single(output)
         ax = draw_violin(prepare_violin(readable(rows), max_display=max_display), ax)
         return fitted(ax, xlabel=f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}")
 
+    @picture
     def intervals(
         self,
         i: int | None = None,
@@ -165,7 +166,7 @@ class PlotAccessor:
         prepared = prepare_intervals(readable(self._single(output)), i, level=level, max_display=max_display)
         return fitted(draw_intervals(prepared, ax))
 
-    @_picture
+    @picture
     def decision(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw each row's path from baseline to prediction, weakest feature first."""
         rows = self._single(output)
@@ -175,7 +176,7 @@ class PlotAccessor:
         drawn = counted(n, "row") if n == rows.n_rows else f"{n} of {rows.n_rows:,} rows"
         return fitted(ax, xlabel=f"{_unit(rows)}, {drawn}\n{_game(rows)}")
 
-    @_picture
+    @picture
     def image(
         self,
         i: int = 0,
@@ -191,13 +192,14 @@ class PlotAccessor:
         ax = draw_image(readable(rows), i, (side, side) if shape is None else shape, image, ax)
         return fitted(ax, title=f"{row_name(rows, i)}\n{_game(rows)}", size=10)
 
-    @_picture
+    @picture
     def text(self, i: int = 0, words: Sequence[str] | None = None, *, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw row ``i``'s values as colours behind words, one word per player."""
         rows = self._single(output)
         ax = draw_text(readable(rows), i, words, ax)
         return fitted(ax, title=f"{row_name(rows, i)}, {_unit(rows)}\n{_game(rows)}", size=10)
 
+    @picture
     def interactions(
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None
     ) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError
+from exactshap.errors import InputError, InputTypeError
 from exactshap.results.data import ExplanationData, cells, game_title, index_title, place_of
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened
@@ -38,6 +38,7 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
 
     .. math:: \text{curve}(x_j) = v_x(\{j\}) - v(\emptyset)
     """
+    check_main_effects(main_effects)
     _check_pair(explanation, main_effects)
     j = _player(explanation, feature)
     places, curve_places = _places(explanation, j), _places(main_effects, j)
@@ -63,18 +64,21 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
     )
 
 
+def check_main_effects(main_effects: object) -> None:
+    """Refuse what is no explanation of main effects."""
+    what, do = "`main_effects` must hold v({j}) - v(empty)", 'Pass explainer(X, index="moebius")'
+    if not isinstance(main_effects, ExplanationData):
+        raise InputTypeError(what, f"Got {type(main_effects).__name__}", do)
+    if main_effects.index != "moebius":
+        raise InputError(what, f"Got index={main_effects.index!r}", do)
+
+
 def _check_pair(explanation: ExplanationData, main_effects: ExplanationData) -> None:
     for item, name in ((explanation, "explanation"), (main_effects, "main_effects")):
         if item.n_outputs > 1 or item.output_names is not None:
             raise InputError(f"`{name}` must have one output", do=f"Choose one with {name}.output(name)")
         if item.data is None:
             raise InputError(f"`{name}` must hold its data", "Got data=None")
-    if main_effects.index != "moebius":
-        raise InputError(
-            "`main_effects` must hold v({j}) - v(empty)",
-            f"Got index={main_effects.index!r}",
-            'Pass explainer(X, index="moebius")',
-        )
     for field in ("feature_names", "value_function", "unit"):
         ours, theirs = getattr(explanation, field), getattr(main_effects, field)
         if ours != theirs:
