@@ -6,7 +6,10 @@ the definition that every fast solver is tested against. Games are frozen; their
 
 from exactshap.games._composed import LiveGame as LiveGame
 from exactshap.games._composed import SumGame as SumGame
+from exactshap.games._composed import affine as affine
 from exactshap.games._composed import spread as spread
+from exactshap.games._composed import weighted_sum as weighted_sum
+from exactshap.games._composed import with_equal_shares as with_equal_shares
 from exactshap.games._games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
 from exactshap.games._games import check_masks as check_masks
 from exactshap.games._games import n_coalitions as n_coalitions

@@ -13,6 +13,7 @@ from exactshap.readers._base import Reader
 from exactshap.readers._base import columns_of as columns_of
 from exactshap.readers._base import is_of_target as is_of_target
 from exactshap.readers._base import warn_of_rounding as warn_of_rounding
+from exactshap.readers._delegating import AffineReader as AffineReader
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import TransformedReader as TransformedReader
 from exactshap.readers._delegating import of_transformed as of_transformed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
-from exactshap.games import Game
+from exactshap.games import Game, ProductGame, affine, with_equal_shares
 from exactshap.readers._base import Reader
 from exactshap.readers._request import Request
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
@@ -80,6 +81,51 @@ class DelegatingReader(Reader):
         bound.inner = inner
         bound.traits = bound.traits.with_rounding(n_terms=traits.rounding.n_terms, relative=traits.relative_rounding)
         return bound
+
+
+class AffineReader(DelegatingReader):
+    """Explain factor * f(x) + shift of another reader's model."""
+
+    def __init__(self, inner: Reader, *, factor: float = 1.0, shift: float = 0.0, **own: Any) -> None:
+        super().__init__(inner, **own)
+        self.factor, self.shift = factor, shift
+        # Of prediction, baseline and the sum of the values
+        floor = abs(factor) * self.traits.rounding.floor + (self.traits.n_players + 2.0) * abs(shift)
+        self.traits = self.traits.with_rounding(floor=floor)
+
+    def predict(self, X: Table) -> np.ndarray:
+        assert self.traits.own_call is not None
+        return self.traits.own_call.of_table(self.traits.model, X)
+
+    def game(self, X: Table) -> Game:
+        """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
+        game = self.inner.game(X)
+        if self.traits.value_function != "normalized":
+            return affine(game, self.factor, self.shift)
+        game = affine(game, self.factor, 0.0)
+        assert isinstance(game, ProductGame)
+        return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        solution = self.inner.solve(X, semivalue, order) * self.factor
+        part = solution.part.shifted(self.shift)
+        if self.traits.value_function == "normalized":
+            part = part.with_shared_baseline(self.traits.n_players)
+        return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
+
+    def stability(self, X: Table) -> Callable[[Any], Any] | None:
+        """Return the inner bound in units of the outer prediction."""
+        bound = self.inner.stability(X)
+        return None if bound is None else functools.partial(_scaled_bound, bound, abs(self.factor))
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        values = self.inner.masked_predictions(X, masks)
+        return None if values is None else values * self.factor + self.shift
+
+
+def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
+    found = bound(delta)
+    return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
 
 
 class TransformedReader(DelegatingReader):

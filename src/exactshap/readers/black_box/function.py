@@ -26,9 +26,9 @@ from exactshap.errors import (
     did_you_mean,
 )
 from exactshap.frames import Table, with_dtypes_of
-from exactshap.games import OracleGame, SumGame
+from exactshap.games import OracleGame
 from exactshap.readers import (
-    DelegatingReader,
+    AffineReader,
     OwnCall,
     Reader,
     Request,
@@ -518,41 +518,12 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
         return reader
     # Of one-class machines: decision_function = score_samples - offset_
     offset = np.ravel(getattr(owner[-1] if hasattr(owner, "steps") else owner, "offset_", ()))
-    is_score = model.__name__ == "score_samples" and reader.traits.value_function in ("interventional", "baseline")
-    if (
-        not is_score
-        or len(offset) != 1
-        or not np.allclose(expected, got + offset, rtol=relative, atol=relative * abs(offset[0]))
-    ):
+    if model.__name__ != "score_samples" or len(offset) != 1:
         return None
-    return ShiftedReader(owner, reader, float(offset[0]), OwnCall("score_samples"), "score of the row")
-
-
-class ShiftedReader(DelegatingReader):
-    """Explain f(x) + shift of another reader's model, which its own method returns."""
-
-    def __init__(self, model: Model, inner: Reader, shift: float, own_call: OwnCall, unit: str) -> None:
-        self.shift = shift
-        super().__init__(inner, model=model, own_call=own_call, unit=unit)
-        # Of the prediction, the baseline and the sum of the values
-        floor = inner.traits.rounding.floor + (inner.traits.n_players + 2.0) * abs(shift)
-        self.traits = self.traits.with_rounding(floor=floor)
-
-    def predict(self, X: Table) -> np.ndarray:
-        assert self.traits.own_call is not None
-        return self.traits.own_call.of_table(self.traits.model, X)
-
-    def game(self, X: Table) -> SumGame:
-        return SumGame((self.inner.game(X),), (np.eye(1),), np.array([self.shift]), self.traits.single_output)
-
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = self.inner.solve(X, semivalue, order)
-        part = solution.part.shifted(self.shift)
-        return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
-
-    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        values = self.inner.masked_predictions(X, masks)
-        return None if values is None else values + self.shift
+    if not np.allclose(expected, got + offset, rtol=relative, atol=relative * abs(offset[0])):
+        return None
+    own_call = OwnCall("score_samples")
+    return AffineReader(reader, shift=float(offset[0]), model=owner, own_call=own_call, unit="score of the row")
 
 
 def _read_exactly(owner: Model, request: Request) -> Reader:

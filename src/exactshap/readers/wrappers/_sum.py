@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.games import SumGame
+from exactshap.games import SumGame, weighted_sum
 from exactshap.readers import (
     Outputs,
     OwnCall,
@@ -49,44 +49,10 @@ class Member:
         """Return the rows as the member takes them."""
         return X if self.columns is None else _array(X, self.columns)
 
-    def add_to(self, total: np.ndarray, values: np.ndarray) -> None:
-        """Add the member's weighted ``values`` to ``total (..., n_outputs)``."""
-        for target, source, weight in self._shares:
-            # Most members add to the sum as they are: a product with 1 would copy their values.
-            given = values if self.reader.traits.single_output else values[source]
-            total[target] += given if weight == 1.0 else weight * given
-
-    @functools.cached_property
-    def _shares(self) -> tuple[tuple[Any, Any, float], ...]:
-        """List outputs of the sum and of the member, and their weights."""
-        weights = self.weights
-        # A multiple of the identity, as of bagged classifiers: one addition for all outputs in the place of one for each.
-        if len(weights) > 1 and np.array_equal(weights, weights[0, 0] * np.eye(len(weights))):
-            return ((..., ..., float(weights[0, 0])),)  # all outputs at once
-        return tuple(((..., k), (..., i), float(weights[i, k])) for i, k in np.argwhere(weights))
-
     @property
     def magnitude(self) -> float:
         """Return the largest factor from the member's errors to the sum's."""
         return float(np.abs(self.weights).sum(axis=0).max(initial=0.0))
-
-
-def total_of(members: Sequence[Member], arrays: Iterable[np.ndarray], constant: np.ndarray | None = None) -> np.ndarray:
-    r"""Return the weighted sum (..., n_outputs) of one array of each member.
-
-    .. math:: c + \sum_m a_m W_m
-    """
-    total: np.ndarray | None = None
-    for member, array in zip(members, arrays, strict=True):
-        if total is None:
-            # The first array says the shape: predictions, values and v(S) of masks are all added up here.
-            shape = array.shape if member.reader.traits.single_output else array.shape[:-1]
-            total = np.full((*shape, member.weights.shape[1]), 0.0)
-        member.add_to(total, array)
-    assert total is not None
-    if constant is not None:
-        total += constant
-    return total
 
 
 def own_answers(model: Model, call: OwnCall) -> Callable[[Table], np.ndarray]:
@@ -264,11 +230,11 @@ class SumReader(Reader):
                 parts.append(replace(part, part=replace(part.part, values=_NO_VALUES)))
                 yield part.values
 
-        values = total_of(members, solved())
+        values = self._total(solved())
         total = Part(
-            values=self._squeezed(values),
-            empty=self._squeezed(total_of(members, [part.empty for part in parts], self.constant)),
-            full=self._squeezed(total_of(members, [part.full for part in parts], self.constant)),
+            values=values,
+            empty=self._total((part.empty for part in parts), self.constant),
+            full=self._total((part.full for part in parts), self.constant),
             method=f"sum of {len(parts)} model{'s' if len(parts) != 1 else ''}: "
             + "; ".join(dict.fromkeys(part.method for part in parts)),
             std_error=self._std_error(parts),
@@ -277,6 +243,12 @@ class SumReader(Reader):
         )
         calls, error = sum(part.n_evaluations for part in parts), self._approximation_error(parts)
         return Solution(total, parts[0].sets, n_evaluations=calls, approximation_error=error)
+
+    def _total(self, arrays: Iterable[np.ndarray], constant: np.ndarray | float = 0.0) -> np.ndarray:
+        """Return the weighted sum (...[, n_outputs]) of one array of each member: predictions, values or v(S) of masks."""
+        pairs = zip(self.members, arrays, strict=True)
+        columns = (array[..., None] if member.reader.traits.single_output else array for member, array in pairs)
+        return self._squeezed(weighted_sum(columns, [member.weights for member in self.members], constant))
 
     def _squeezed(self, array: np.ndarray) -> np.ndarray:
         return array[..., 0] if self.traits.single_output else array
@@ -337,7 +309,7 @@ class SumReader(Reader):
         parts = [member.reader.masked_predictions(member.rows(X), masks) for member in self.members]
         if any(part is None for part in parts):
             return None
-        return self._squeezed(total_of(self.members, [np.asarray(part) for part in parts], self.constant))
+        return self._total(map(np.asarray, parts), self.constant)
 
     def bind(self, row: Table) -> SumReader | None:
         """Bind every member to the row as it takes it."""

@@ -6,15 +6,14 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
-from exactshap.games import AdditiveGame, Game, ProductGame, SumGame
 from exactshap.readers import (
+    AffineReader,
     DelegatingReader,
     Offset,
     Outputs,
@@ -27,12 +26,9 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.kernel_machines import with_equal_shares
 from exactshap.readers.responses import LinkedReader, exponential, needs_rows
 from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, read_member, request_of_sum
-from exactshap.semivalues import Semivalue
-from exactshap.solvers import Solution
 
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 # Name, rate and shift: the target is exp(rate * prediction) + shift
@@ -66,11 +62,16 @@ def read(model: Model, request: Request) -> Reader:
         name, rate, shift = logarithm
         if not asks_target:
             finish = functools.partial(_logarithms, back.func, inner.traits.single_output)
+            reader = TargetReader(model, inner, finish, f"{name} of the target")
             # A logarithm undoes an exponential: their rounding is that of numbers about 1
-            return TargetReader(model, inner, finish, f"{name} of the target", inner.traits.rounding.floor + 1.0)
-        return AffineReader(model, _exponential(model, request, rate, inner), factor=1.0, shift=shift)
-    zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
-    return AffineReader(model, inner, factor=float(one - zero), shift=float(zero))
+            reader.traits = reader.traits.with_rounding(floor=reader.traits.rounding.floor + 1.0)
+            return reader
+        inner, factor = _exponential(model, request, rate, inner), 1.0
+    else:
+        zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
+        factor, shift = float(one - zero), float(zero)
+    finish = functools.partial(outputs_of, list(range(inner.traits.n_outputs)), inner.traits.single_output)
+    return TargetReader(model, inner, finish, "target", factor=factor, shift=shift)
 
 
 def _require_target(model: Model, inner: Reader) -> None:
@@ -137,76 +138,19 @@ def _exponential(model: Model, request: Request, rate: float, logarithm: Reader)
     return read_any(model.regressor_, replace(request, output=output)) if request.options else reader
 
 
-class TargetReader(DelegatingReader):
-    """Explain the model's predictions, finished, by ``inner`` in that unit. ``floor`` is the magnitude that rounds besides."""
+class TargetReader(AffineReader):
+    """Explain factor * f(x) + shift by the model's own predictions, finished."""
 
     def __init__(
-        self, model: Model, inner: Reader, finish: Callable[[np.ndarray], np.ndarray], unit: str, floor: float
+        self, model: Model, inner: Reader, finish: Callable[[np.ndarray], np.ndarray], unit: str, **affine: float
     ) -> None:
         name, call = f"{type(model).__name__}({inner.traits.model_name})", OwnCall("predict", finish=finish)
-        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, offset=Offset())
-        self.traits = self.traits.with_rounding(floor=floor)
+        super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, offset=Offset(), **affine)
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.traits.own_call is not None
         return _own_prediction(self.traits.model, self.traits.own_call, X)
 
 
-class AffineReader(TargetReader):
-    """Explain factor * f(x) + shift of another reader's model."""
-
-    def __init__(self, model: Model, inner: Reader, *, factor: float, shift: float) -> None:
-        self.factor, self.shift, traits = factor, shift, inner.traits
-        finish = functools.partial(outputs_of, list(range(traits.n_outputs)), traits.single_output)
-        # Of prediction, baseline and the sum of the values
-        floor = abs(factor) * traits.rounding.floor + (traits.n_players + 2.0) * abs(shift)
-        super().__init__(model, inner, finish, "target", floor)
-
-    def game(self, X: Table) -> Game:
-        """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
-        if self.traits.value_function != "normalized":
-            return _affine(self.inner.game(X), self.factor, self.shift)
-        game = _affine(self.inner.game(X), self.factor, 0.0)
-        assert isinstance(game, ProductGame)
-        return with_equal_shares(game, np.full(game.n_outputs, self.shift), constant=game.constant)
-
-    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return self._carried(self.inner.solve(X, semivalue, order))
-
-    def _carried(self, solution: Solution) -> Solution:
-        """Return the inner solution in units of the target."""
-        solution = solution * self.factor
-        part = solution.part.shifted(self.shift)
-        if self.traits.value_function == "normalized":
-            part = part.with_shared_baseline(self.traits.n_players)
-        return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
-
-    def stability(self, X: Table) -> Callable[[Any], Any] | None:
-        """Return the inner bound in units of the target."""
-        bound = self.inner.stability(X)
-        return None if bound is None else functools.partial(_scaled_bound, bound, abs(self.factor))
-
-    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
-        values = self.inner.masked_predictions(X, masks)
-        return None if values is None else values * self.factor + self.shift
-
-
 def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:
     return outputs_of([0], single, np.asarray(logarithm(values)))
-
-
-def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any:
-    found = bound(delta)
-    return replace(found, bound=found.bound * factor, rkhs_norm=found.rkhs_norm * factor)
-
-
-def _affine(game: Game, factor: float, shift: float) -> Game:
-    if isinstance(game, ProductGame):
-        c = game.c[:, 0] if game.single_output else game.c
-        a = game.a[0] if game.n_rows is None else game.a
-        return ProductGame(c * factor, a, game.b, game.weights, game.constant * factor + shift)
-    if isinstance(game, AdditiveGame):
-        tables = [table * factor for table in game.tables]
-        tables = [table[..., 0] for table in tables] if game.single_output else tables
-        return AdditiveGame(game.n_players, game.subsets, tables, game.constant * factor + shift)
-    return SumGame((game,), (factor * np.eye(game.n_outputs),), np.full(game.n_outputs, shift), game.single_output)

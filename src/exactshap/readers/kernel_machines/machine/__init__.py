@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from exactshap.readers.kernel_machines.machine._bound import BoundMachine as BoundMachine
 from exactshap.readers.kernel_machines.machine._bound import Strategy as Strategy
-from exactshap.readers.kernel_machines.machine._bound import with_equal_shares as with_equal_shares
 from exactshap.readers.kernel_machines.machine._expansion import Expansion as Expansion
 from exactshap.readers.kernel_machines.machine._expansion import ExpansionPart as ExpansionPart
 from exactshap.readers.kernel_machines.machine._expansion import Monomials as Monomials

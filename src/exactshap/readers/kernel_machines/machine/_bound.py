@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache, copied_state
-from exactshap.games import ProductGame
+from exactshap.games import ProductGame, with_equal_shares
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
 from exactshap.semivalues import Semivalue
@@ -288,15 +288,6 @@ class BoundMachine:
                 kernel = part.component.matrix(hybrid, point[None, :])[:, 0] / part.component.amplitude
                 total += kernel[:, None] * part.coefficients[:, term]
         return total[:, 0] if self.single_output else total
-
-
-def with_equal_shares(game: ProductGame, total: np.ndarray, *, constant: np.ndarray) -> ProductGame:
-    """Return games plus ``total`` (n_outputs,) times |S| / d, with another constant."""
-    d = game.n_players
-    c = np.concatenate([game.c, np.broadcast_to(total / d, (d, game.n_outputs))])
-    a = np.concatenate([game.a, np.ones((len(game.a), d, d))], axis=1)
-    b = np.concatenate([game.b, np.broadcast_to(1.0 - np.eye(d), (1, d, d))], axis=1)
-    return ProductGame(c[:, 0] if game.single_output else c, a, b, constant=constant)
 
 
 # -- the interface of all ways of solving a bound machine ---------------------------------------------------------------
