@@ -192,13 +192,7 @@ def importance(
         ends, error = studentised_interval(magnitudes, n_bootstrap, checked_generator(random_state), interval)
         over = f"bootstrap-t over {varies} ({n_bootstrap:,} resamples), {fixed}"
     if noise is not None:
-        if shared is not None:
-            # Noise that all rows share does not average out: it is added to the error of the mean, as for independent terms.
-            wider = np.hypot(error, shared)
-            ends = estimate[..., None] + (ends - estimate[..., None]) * (wider / np.where(error > 0, error, 1.0))[..., None]
-            error = wider
-            ends[..., 1] += _hidden(values, noise)
-        ends[..., 0] = np.where(_may_be_noise(values, noise, interval), 0.0, ends[..., 0])
+        ends, error = _of_sampled(ends, error, estimate, values, noise, shared, interval)
     return Importance(
         # Debiased magnitudes may be negative for values that are all noise: a mean magnitude is not.
         values=np.maximum(estimate, 0.0),
@@ -246,6 +240,26 @@ def corrected_magnitudes(values: np.ndarray, noise: np.ndarray) -> tuple[np.ndar
     places, tau, slope = _corrected()
     magnitudes = np.where(is_near, noise * np.interp(scaled, places, tau), np.abs(values))
     return magnitudes, np.sign(values) * np.where(is_near, np.interp(scaled, places, slope), 1.0)
+
+
+def _of_sampled(
+    ends: np.ndarray,
+    error: np.ndarray,
+    estimate: np.ndarray,
+    values: np.ndarray,
+    noise: np.ndarray,
+    shared: np.ndarray | None,
+    level: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the intervals and standard errors of values with noise, of which ``shared`` is that of all rows."""
+    if shared is not None:
+        # It does not average out: it is added to the error of the mean, as for independent terms.
+        wider = np.hypot(error, shared)
+        ends = estimate[..., None] + (ends - estimate[..., None]) * (wider / np.where(error > 0, error, 1.0))[..., None]
+        error = wider
+        ends[..., 1] += _hidden(values, noise)
+    ends[..., 0] = np.where(_may_be_noise(values, noise, level), 0.0, ends[..., 0])
+    return ends, error
 
 
 def _hidden(values: np.ndarray, noise: np.ndarray) -> np.ndarray:
