@@ -14,6 +14,7 @@ from exactshap.games._games import AdditiveGame, Game, OracleGame, ProductGame, 
 from exactshap.games._games import check_masks as check_masks
 from exactshap.games._games import n_coalitions as n_coalitions
 from exactshap.games._games import normalised_weights as normalised_weights
+from exactshap.games._games import player_of_columns as player_of_columns
 from exactshap.games._games import squeeze as squeeze
 
 __all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "all_masks"]

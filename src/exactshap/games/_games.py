@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
@@ -68,6 +68,18 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
             f"`masks` must have shape (n_masks, {n_players})", f"Got {np.shape(masks)}", "Pass one boolean per player"
         )
     return array.astype(bool, copy=False)
+
+
+def player_of_columns(players: Sequence[Sequence[int]], n_columns: int) -> np.ndarray:
+    """Return the player (n_columns,) that holds each column, -1 of none.
+
+    >>> player_of_columns(((0, 2), (1,)), 4)
+    array([ 0,  1,  0, -1], dtype=int32)
+    """
+    owner = np.full(n_columns, -1, np.int32)
+    for player, columns in enumerate(players):
+        owner[list(columns)] = player
+    return owner
 
 
 def n_coalitions(n_players: int) -> float:

@@ -34,7 +34,6 @@ from exactshap.readers._registry import require_own_prediction as require_own_pr
 from exactshap.readers._request import Request
 from exactshap.readers._request import choose_value_function as choose_value_function
 from exactshap.readers._request import names_of as names_of
-from exactshap.readers._request import player_of_columns as player_of_columns
 from exactshap.readers._request import players_of as players_of
 from exactshap.readers._request import select_outputs as select_outputs
 from exactshap.readers._state import ModelState as ModelState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -227,18 +227,6 @@ def players_of(request: Request, feature_names: tuple[str, ...]) -> tuple[tuple[
     if empty:
         raise InputError(f"Group {empty[0]!r} has no columns", do="Name at least one column for each group")
     return tuple(tuple(columns) for columns in players.values()), tuple(players)
-
-
-def player_of_columns(players: Sequence[Sequence[int]], n_columns: int) -> np.ndarray:
-    """Return the player (n_columns,) that holds each column, -1 of none.
-
-    >>> player_of_columns(((0, 2), (1,)), 4)
-    array([ 0,  1,  0, -1])
-    """
-    owner = np.full(n_columns, -1)
-    for player, columns in enumerate(players):
-        owner[list(columns)] = player
-    return owner
 
 
 def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) -> dict[int, str]:

@@ -23,9 +23,10 @@ from exactshap.errors import (
     warn,
 )
 from exactshap.frames import Table, as_table, check_columns, warn_of_other_order
+from exactshap.games import player_of_columns
 from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
 from exactshap.trees import TreeModel, apply, convert, margin
-from exactshap.trees.ensemble import encode, largest_sum, owners, readable
+from exactshap.trees.ensemble import encode, largest_sum, readable
 
 TREE_MODULES = (
     "sklearn.tree",
@@ -93,7 +94,7 @@ class R2Problem(Target):
     @functools.cached_property
     def layout(self) -> EnsembleLayout:
         trees = self.ensemble.trees
-        owner = owners(self.ensemble.tree_players(self.players), trees.n_features)
+        owner = player_of_columns(self.ensemble.tree_players(self.players), trees.n_features)
         return lay_out(trees, self.numbers, owner, len(self.players), self.n_jobs)
 
     def predict(self) -> np.ndarray:

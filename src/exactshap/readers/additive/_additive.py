@@ -18,7 +18,7 @@ from exactshap._runtime.machine import seconds_by_size
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.games import AdditiveGame, normalised_weights
+from exactshap.games import AdditiveGame, normalised_weights, player_of_columns
 from exactshap.readers import (
     Outputs,
     OwnCall,
@@ -27,7 +27,6 @@ from exactshap.readers import (
     Rounding,
     Traits,
     fitted_names,
-    player_of_columns,
     warn_of_rounding,
 )
 from exactshap.readers.additive._terms import (

@@ -26,7 +26,7 @@ from exactshap.errors import (
     did_you_mean,
 )
 from exactshap.frames import Table, with_dtypes_of
-from exactshap.games import OracleGame
+from exactshap.games import OracleGame, player_of_columns
 from exactshap.readers import (
     AffineReader,
     OwnCall,
@@ -40,7 +40,6 @@ from exactshap.readers import (
     is_own_method,
     joined_outputs,
     known_class,
-    player_of_columns,
     select_outputs,
     solve_moving,
     split_by_row,

@@ -16,11 +16,12 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
+from exactshap.games import player_of_columns
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
 from exactshap.readers.responses import HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
-from exactshap.trees.ensemble import HybridRow, Hybrids, encode, owners, readable
+from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
 
 CHEAP_PLAYERS = 10  # as of ``HybridScores`` (benchmarks/bench_probabilities.py)
 MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
@@ -122,7 +123,7 @@ def _owners(margin: TreeReader) -> np.ndarray | None:
 def _player_of_node(margin: TreeReader) -> np.ndarray:
     """Return the player that each node splits on, 0 at leaves."""
     trees = margin.ensemble.trees
-    owner = owners(margin.tree_players, trees.n_features)
+    owner = player_of_columns(margin.tree_players, trees.n_features)
     return np.ascontiguousarray(np.where(trees.feature >= 0, owner[trees.feature], 0), dtype=np.int32)
 
 
@@ -157,7 +158,7 @@ class _TreeHybrids:
         self.has_paths = ensemble.trees.linear is None  # leaves are numbers, so that a walk knows all margins on its way
         background = encode(ensemble, margin.traits.reference)
         players = _player_of_node(margin), margin.traits.n_players
-        owner = owners(margin.tree_players, ensemble.trees.n_features)
+        owner = player_of_columns(margin.tree_players, ensemble.trees.n_features)
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, owner)
 
     def row(self, X: Table) -> _TreeRow:

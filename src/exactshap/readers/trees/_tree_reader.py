@@ -16,7 +16,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
-from exactshap.games import ProductGame
+from exactshap.games import ProductGame, player_of_columns
 from exactshap.readers import (
     Offset,
     OwnCall,
@@ -31,7 +31,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, count_sets
 from exactshap.solvers.trees import check_cells, no_path_dependent, prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths, prepared
-from exactshap.trees.ensemble import encode, function_sizes, largest_sum, owners, readable
+from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readable
 
 # Bytes of the game written out; beyond, ``game`` refuses.
 MAX_GAME_BYTES = 2.0**32
@@ -60,11 +60,7 @@ class TreeReader(Reader):
         offset: Offset | None = None,
     ) -> None:
         request.refuse_options(owner=ensemble.name)
-        if request.asks_response:
-            if ensemble.unit != "probability" and (request.output, ensemble.unit) != ("response", "target"):
-                raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
-            # What the trees add up is the response
-            request = replace(request, output="auto")
+        request = _of_trees(request, ensemble)
         # Before ``pick``, which forgets the other outputs: the library's own call still answers all of them.
         self._column = ensemble.output_number(request.output)
         unit = _unit(ensemble, self._column)
@@ -190,6 +186,15 @@ class TreeReader(Reader):
         return 8.0 * (3.0 * sets + 4.0 * self.ensemble.trees.n_features)
 
 
+def _of_trees(request: Request, ensemble: TreeModel) -> Request:
+    """Return the request for what the trees add up, which may be the response; other responses are refused."""
+    if not request.asks_response:
+        return request
+    if ensemble.unit != "probability" and (request.output, ensemble.unit) != ("response", "target"):
+        raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
+    return replace(request, output="auto")
+
+
 @dataclass(frozen=True, eq=False)
 class _Dump:
     """Read the explained outputs' trees a second time, from the library's own dump."""
@@ -274,7 +279,7 @@ def _leaf_game(
     has the column itself as another factor, x in a and z in b.
     """
     # From here on the game counts players, not columns: a player's splits on all of its columns are one factor.
-    owner = owners(players, trees.n_features)
+    owner = player_of_columns(players, trees.n_features)
     where = paths(trees, owner)
     n_leaves, n_players = len(where.node), len(players)
     _check_size(n_leaves, n_players, len(X) + (1 if background is None else len(background)))

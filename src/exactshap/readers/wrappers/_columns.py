@@ -17,7 +17,8 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, as_table
-from exactshap.readers import library_class, player_of_columns, sklearn_name
+from exactshap.games import player_of_columns
+from exactshap.readers import library_class, sklearn_name
 from exactshap.readers.additive import is_selection
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out

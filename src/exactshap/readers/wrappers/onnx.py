@@ -12,6 +12,7 @@ from exactshap._graphs import OnnxFile, Parts, column_names, dtype_of, feeds_of,
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table, as_table, check_columns
+from exactshap.games import player_of_columns
 from exactshap.readers import (
     Reader,
     Request,
@@ -19,7 +20,6 @@ from exactshap.readers import (
     TransformedReader,
     names_of,
     of_transformed,
-    player_of_columns,
     players_of,
 )
 from exactshap.readers import read as read_any

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import ExactnessError, InputError, UnsupportedStructureError
 from exactshap.frames import Table, as_table
+from exactshap.games import player_of_columns
 from exactshap.readers import (
     DelegatingReader,
     Reader,
@@ -21,7 +22,6 @@ from exactshap.readers import (
     library_class,
     names_of,
     of_transformed,
-    player_of_columns,
     players_of,
     require_fitted,
     sklearn_name,

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.cache import copied_state
 from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap.errors import InputError, UnsupportedStructureError, message
-from exactshap.games import normalised_weights
+from exactshap.games import normalised_weights, player_of_columns
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, Part, Solution, count_sets
 from exactshap.solvers.trees._kernels import Structure
@@ -33,7 +33,7 @@ from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
-from exactshap.trees.ensemble import LinearLeaves, complete_forest, owners
+from exactshap.trees.ensemble import LinearLeaves, complete_forest
 
 # How many rows are expected to share a filling of tables for pairs, which else go by quadrature.
 PAIR_ROWS = 400.0
@@ -294,7 +294,7 @@ def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.nda
             f"Got {list(map(list, players))!r:.200}",
             "Give each remaining column a player of its own",
         )
-    return owners(players, trees.n_features)
+    return player_of_columns(players, trees.n_features)
 
 
 def _check_rows(trees: FlatTrees, X: np.ndarray, what: str) -> np.ndarray:

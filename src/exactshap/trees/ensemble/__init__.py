@@ -38,6 +38,5 @@ from exactshap.trees.ensemble._routing import decisions as decisions
 from exactshap.trees.ensemble._routing import fill_decisions as fill_decisions
 from exactshap.trees.ensemble._routing import function_sizes as function_sizes
 from exactshap.trees.ensemble._routing import margin as margin
-from exactshap.trees.ensemble._routing import owners as owners
 from exactshap.trees.ensemble._routing import prepared as prepared
 from exactshap.trees.ensemble._routing import sum_leaf_values as sum_leaf_values

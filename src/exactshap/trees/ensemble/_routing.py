@@ -89,14 +89,6 @@ def margin(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     return out
 
 
-def owners(players: Sequence[Sequence[int]], n_columns: int) -> np.ndarray:
-    """Return the player (n_columns,) that holds each column."""
-    owner = np.zeros(n_columns, np.int32)
-    for player, columns in enumerate(players):
-        owner[list(columns)] = player
-    return owner
-
-
 def function_sizes(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
     """Return the magnitudes (n_rows,) of the linear functions of the reached leaves; 0 for constant leaves."""
     sizes = np.zeros(len(X))
