@@ -10,7 +10,16 @@ import numpy as np
 
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise import Factors, check_inference, check_reach, check_room, read_side, tested
+from exactshap.decompose.pairwise import (
+    Factors,
+    check_inference,
+    check_reach,
+    check_room,
+    read_side,
+    tested,
+    two_dimensional,
+    whole_kernel,
+)
 from exactshap.errors import InputError, refused_beyond_memory
 from exactshap.frames import Table, as_table
 from exactshap.results.decomposition import PairwiseDecomposition, check_residual, frame_kind
@@ -106,7 +115,7 @@ def decompose_conditional_hsic(
     0.01
     """
     check_inference(n_permutations, correction, level)
-    tables = [as_table(_as_columns(one), what=name) for one, name in ((X, "X"), (Y, "Y"), (Z, "Z"))]
+    tables = [as_table(two_dimensional(one), what=name) for one, name in ((X, "X"), (Y, "Y"), (Z, "Z"))]
     _check_rows(tables, neighbours)
     rng, semivalue = checked_generator(random_state), find(index)
     settings = ((kernel_x, bandwidth_x), (kernel_y, bandwidth_y), (kernel_z, bandwidth_z))
@@ -119,7 +128,9 @@ def decompose_conditional_hsic(
     shares, left_of_y = [x.left(share) for share in _shares(factors[0], semivalue)], y.left(y.kernel) / tables[0].n_rows ** 2
     values, total = np.array([(left_of_y * share).sum() for share in shares]), float(np.trace(x.left(x.kernel) @ left_of_y))
     efficient = semivalue.is_efficient(1)
-    tolerance = 64.0 * np.finfo(float).eps * (tables[0].n_rows + len(values)) * np.abs(left_of_y).sum() / tables[0].n_rows ** 2
+    rounding = 64.0 * np.finfo(float).eps * (tables[0].n_rows + len(values)) / tables[0].n_rows ** 2
+    # Shares are those of a radial kernel's Gaussians, the trace is that of the kernel itself; centring adds four errors up.
+    tolerance = (rounding + 4.0 * factors[0].error) * np.abs(left_of_y).sum()
     # Only efficient indices have shares that sum to v(D), by its trace.
     residual = float(total - values.sum()) if efficient else None
     if residual is not None:
@@ -168,10 +179,9 @@ class _Regressed(NamedTuple):
 
 
 def _whole(factors: Factors) -> np.ndarray:
-    """Return a kernel on all columns (n, n); a radial one is the sum of its Gaussians."""
-    rows = np.arange(factors.n_rows)
-    gaussians = ((weight, one.kernel_matrices(rows, rows)) for weight, one in factors.gaussians)
-    return np.asarray(sum(weight * matrices.prod(axis=0) for weight, matrices in gaussians))
+    """Return the kernel on all columns (n, n)."""
+    rows = slice(0, factors.n_rows)
+    return whole_kernel(factors, rows, rows)
 
 
 def _spectra(z: Factors) -> list[tuple[float, np.ndarray, np.ndarray]]:
@@ -235,11 +245,6 @@ def _halved(rows: np.ndarray, columns: np.ndarray, neighbours: int) -> list[np.n
 
 def _centred(kernel: np.ndarray) -> np.ndarray:
     return kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
-
-
-def _as_columns(values: Any) -> Any:
-    """Return a vector or a series as one column."""
-    return np.asarray(values)[:, None] if np.ndim(values) == 1 else values
 
 
 def _check_rows(tables: list[Table], neighbours: int) -> None:

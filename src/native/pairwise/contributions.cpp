@@ -133,81 +133,6 @@ Status fill_contributions(Factors factors, GradedRules rules, Block block, Out<d
   return Status::done;
 }
 
-/// Add to the sums of a block's rows, `rows (n_players + 1, ...)`, and of those that they are paired with, `others`, what
-/// fill_contributions and add_sides (weights.cpp) give together with weights of 1: nothing is stored between.
-Status add_contributions(Factors factors, GradedRules rules, Block block, Out<double, 2> rows, Out<double, 2> others, Context& context) {
-  const int64_t d = factors.n_players();
-  EXACTSHAP_REQUIRE(factors.fit() && rules.fit(2) && block.fit(factors.n_rows()));
-  EXACTSHAP_REQUIRE(rows.size[0] == d + 1 && others.size[0] == d + 1 && rows.size[1] >= block.stop);
-  EXACTSHAP_REQUIRE(others.size[1] >= block.first + block.padded());
-  RowOfPairs pairs(factors, rules, context);
-  if (context.failed()) return Status::no_memory;
-  for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
-    const int64_t left = block.first + tile, width = block.width(tile);
-    pairs.lanes.load(left, width);
-    for (int64_t row = block.start; row < block.stop && left + width > row + 1; row++) {
-      if (context.interrupted()) return Status::interrupted;
-      pairs.fill(row, d);
-      Widest given[LANES / EACH], gap;
-      for (int64_t j = 0; j < d; j++) {
-        for (int i = 0; i < LANES / EACH; i++) {
-          load(pairs.gap[j].data + i * EACH, gap), load(pairs.share[j].data + i * EACH, given[i]);
-          given[i] = -gap * given[i];
-        }
-        rows[j][row] += add_lanes(given, others[j].data + left);
-      }
-      for (int i = 0; i < LANES / EACH; i++) load(pairs.total + i * EACH, given[i]);
-      rows[d][row] += add_lanes(given, others[d].data + left);
-    }
-  }
-  return Status::done;
-}
-
-/// Add `given (LANES,)` times `weights`, and as it is, to two sums of a row and of those that it is paired with.
-EXACTSHAP_INLINE void add_both(const Widest (&given)[LANES / EACH], const double* weights, double* weighted, double* plain, int64_t row,
-                               int64_t left) {
-  Widest some[LANES / EACH], by;
-  for (int i = 0; i < LANES / EACH; i++) load(weights + i * EACH, by), some[i] = given[i] * by;
-  weighted[row] += add_lanes(some, weighted + left);
-  for (int i = 0; i < LANES / EACH; i++) some[i] = given[i];
-  plain[row] += add_lanes(some, plain + left);
-}
-
-/// Add what fill_contributions and add_sides (weights.cpp) give together, with the weights of fill_products for `y` and `offset` to
-/// `weighted (n_players + 1, ...)` and with weights of 1 to `plain`: nothing is stored between.
-Status add_centred_contributions(Factors factors, GradedRules rules, Factors y, In<double, 1> offset, Block block, Out<double, 2> weighted,
-                                 Out<double, 2> plain, Context& context) {
-  const int64_t d = factors.n_players(), n = factors.n_rows();
-  EXACTSHAP_REQUIRE(factors.fit() && rules.fit(2) && block.fit(n) && y.fit() && y.n_rows() == n && offset.size[0] == n);
-  EXACTSHAP_REQUIRE(weighted.size[0] == d + 1 && weighted.size[1] >= block.stop && weighted.size[1] >= block.first + block.padded());
-  EXACTSHAP_REQUIRE(plain.size[0] == d + 1 && plain.size[1] == weighted.size[1]);
-  RowOfPairs pairs(factors, rules, context);
-  Tile lanes(y, context);
-  if (context.failed()) return Status::no_memory;
-  double weights[LANES];
-  for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
-    const int64_t left = block.first + tile, width = block.width(tile);
-    pairs.lanes.load(left, width);
-    lanes.load(left, width);
-    for (int64_t row = block.start; row < block.stop && left + width > row + 1; row++) {
-      if (context.interrupted()) return Status::interrupted;
-      pairs.fill(row, d);
-      fill_centred(lanes, y, offset, row, left, width, weights);
-      Widest given[LANES / EACH], gap;
-      for (int64_t j = 0; j < d; j++) {
-        for (int i = 0; i < LANES / EACH; i++) {
-          load(pairs.gap[j].data + i * EACH, gap), load(pairs.share[j].data + i * EACH, given[i]);
-          given[i] = -gap * given[i];
-        }
-        add_both(given, weights, weighted[j].data, plain[j].data, row, left);
-      }
-      for (int i = 0; i < LANES / EACH; i++) load(pairs.total + i * EACH, given[i]);
-      add_both(given, weights, weighted[d].data, plain[d].data, row, left);
-    }
-  }
-  return Status::done;
-}
-
 /// Set `out (n_players, n_rows, n_padded)` to 1 - kernel, 0 outside the triangle i' > i.
 Status fill_gaps(Factors factors, Block block, Out<double, 3> out, Context& context) {
   const int64_t d = factors.n_players();
@@ -232,6 +157,4 @@ Status fill_gaps(Factors factors, Block block, Out<double, 3> out, Context& cont
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(pairwise, fill_contributions, fill_contributions)
-EXACTSHAP_KERNEL(pairwise, add_contributions, add_contributions)
-EXACTSHAP_KERNEL(pairwise, add_centred_contributions, add_centred_contributions)
 EXACTSHAP_KERNEL(pairwise, fill_gaps, fill_gaps)

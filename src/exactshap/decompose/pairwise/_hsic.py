@@ -169,7 +169,7 @@ def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTab
         # Y is a part of the same file: names of columns say which.
         first, second = first.select(drop=targets), first.select(targets)
     else:
-        second = Y if isinstance(Y, StoredTable) else as_table(_two_dimensional(Y), what="Y")
+        second = Y if isinstance(Y, StoredTable) else as_table(two_dimensional(Y), what="Y")
     if first.n_rows != second.n_rows:
         raise InputError("`X` and `Y` must have the same number of rows", f"Got {first.n_rows} and {second.n_rows}")
     if first.n_rows < minimum:
@@ -181,7 +181,7 @@ def _are_names(Y: TableLike) -> bool:
     return isinstance(Y, str) or (isinstance(Y, (list, tuple)) and bool(Y) and all(isinstance(name, str) for name in Y))
 
 
-def _two_dimensional(Y: TableLike) -> Any:
+def two_dimensional(Y: TableLike) -> Any:
     """Return a series as a frame and a vector as an array, of one column."""
     import narwhals.stable.v2 as nw
 

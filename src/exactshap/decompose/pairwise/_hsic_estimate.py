@@ -17,7 +17,6 @@ from exactshap.decompose.pairwise._inference import jackknife_error
 from exactshap.decompose.pairwise._kernels import (
     LANES,
     PanelBlock,
-    add_centred_contributions,
     add_sides,
     fill_joint_contributions,
     fill_node_products,
@@ -85,11 +84,6 @@ class CentredKernel:
         # Where a block meets its own rows, each pair counts once.
         later = np.arange(block.first, block.last) > np.arange(block.start, block.stop)[:, None]
         return np.pad(np.where(later, kernel, 0.0), ((0, 0), (0, block.padded - len(others))))
-
-    def add_weighted(self, sweep: Sweep, block: PanelBlock, weighted: np.ndarray, plain: np.ndarray) -> None:
-        """Add a block's contributions to the row sums, weighted with this kernel and plain."""
-        arrays, rules = sweep.factors.arrays, sweep.rules.arrays
-        add_centred_contributions(arrays, rules, self.factors.arrays, self.offsets, block, weighted, plain)
 
     def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
         """Return a block of the centred kernel for permuted rows, (n_permutations, height * padded)."""
@@ -252,10 +246,6 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> _PairSums:
         sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-        # Only permutations need single pairs: without them one compiled pass adds up what the other branch stores.
-        if not len(orders) and target.factors.radial is None:
-            target.add_weighted(sweep, sweep.whole(panel), sums.weighted, sums.plain)
-            return sums
         for block, values in sweep.blocks(panel):
             weights = target.block(block)
             add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)
