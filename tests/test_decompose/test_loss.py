@@ -11,7 +11,7 @@ from sklearn.ensemble import (
 
 from exactshap.decompose import decompose_loss
 from exactshap.decompose.r2._losses import loss_form
-from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.trees import convert
 from oracles import shapley_of
 from tolerances import CUBIC, roundings
@@ -192,3 +192,11 @@ def test_refusals_name_the_route(make, target, settings, error, text):
     X, y = data()
     with pytest.raises(error, match=text):
         decompose_loss(make(X, y), X, y if target is None else target(y), **settings)
+
+
+def test_a_classifier_that_predicts_something_else_is_caught(monkeypatch):
+    X, y = data()
+    model = GradientBoostingClassifier(n_estimators=2).fit(X, y > 0)
+    monkeypatch.setattr(type(model), "predict_proba", lambda self, X: np.full((len(X), 2), 0.5))
+    with pytest.raises(ExactnessError, match=r"do not add up to its own prediction\. Row"):
+        decompose_loss(model, X, y > 0)

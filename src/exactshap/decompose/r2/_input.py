@@ -120,25 +120,21 @@ class R2Problem(Target):
         scale = self.weight * (size + 2.0 * met * every)
         return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
 
-    def check_prediction(self, prediction: np.ndarray) -> None:
-        """Compare our prediction of each row with the model's own."""
-        if self.own_prediction is not None:
-            compare_with_own(self.ensemble, prediction, self.own_prediction, np.ones(len(prediction)))
-
-
-def compare_with_own(ensemble: TreeModel, ours: np.ndarray, own: np.ndarray, sizes: np.ndarray) -> None:
-    """Compare a prediction of each row with the model's own; ``sizes`` multiply the rounding of its trees."""
-    trees = ensemble.trees
-    allowed = 64.0 * ensemble.epsilon * (np.sqrt(trees.n_trees) + 1.0) * largest_sum(trees) * sizes
-    # ``~ <=``, so that NaN is refused as well.
-    bad = np.flatnonzero(~(np.abs(ours - own) <= allowed))
-    if bad.size:
-        i = bad[0]
-        raise ExactnessError(
-            f"The trees of {ensemble.name} do not add up to its own prediction",
-            f"Row {i}: {ours[i]:.17g} against {own[i]:.17g}, tolerance {allowed[i]:.3g}",
-            "Please report this with exactshap.show_versions()",
-        )
+    def check_prediction(self, ours: np.ndarray, sizes: np.ndarray | float = 1.0) -> None:
+        """Compare our prediction of each row with the model's own; ``sizes`` multiply the rounding of its trees."""
+        own, trees = self.own_prediction, self.ensemble.trees
+        if own is None:
+            return
+        allowed = 64.0 * self.ensemble.epsilon * (np.sqrt(trees.n_trees) + 1.0) * largest_sum(trees) * sizes * np.ones(len(own))
+        # ``~ <=``, so that NaN is refused as well.
+        bad = np.flatnonzero(~(np.abs(ours - own) <= allowed))
+        if bad.size:
+            i = bad[0]
+            raise ExactnessError(
+                f"The trees of {self.ensemble.name} do not add up to its own prediction",
+                f"Row {i}: {ours[i]:.17g} against {own[i]:.17g}, tolerance {allowed[i]:.3g}",
+                "Please report this with exactshap.show_versions()",
+            )
 
 
 def prepare_rows(
@@ -149,9 +145,7 @@ def prepare_rows(
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
     warn_of_offset(ensemble)
-    problem = problem_of(model, ensemble, X, y, sample_weight, groups, "R2")
-    own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, problem.table), ensemble)
-    return dataclasses.replace(problem, own_prediction=own, n_jobs=n_jobs)
+    return dataclasses.replace(problem_of(model, ensemble, X, y, sample_weight, groups, "R2"), n_jobs=n_jobs)
 
 
 def problem_of(
@@ -174,7 +168,8 @@ def problem_of(
     ensemble.require_covers(f"game of {statistic}", "Save the model with its node statistics")
     # First, as our message names what the library would refuse in its own words.
     numbers = encode(ensemble, table)
-    return R2Problem(target, weights, ensemble, table, numbers, players, player_names)
+    own = None if isinstance(model, TreeModel) else _own_prediction(model, readable(ensemble, table), ensemble)
+    return R2Problem(target, weights, ensemble, table, numbers, players, player_names, own)
 
 
 def is_trees(model: Model) -> bool:
@@ -211,7 +206,7 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
 
 def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:
     """Return the model's own prediction on the scale of y, for the certificate."""
-    if ensemble.unit == "probability" and hasattr(model, "predict_proba"):
+    if ensemble.unit in ("probability", "log-odds") and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
     # Names were compared above; XGBoost would refuse arrays for a model with names.
     if ensemble.library == "xgboost":

@@ -22,7 +22,7 @@ import numpy as np
 
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._games import residual_rows, tree_decisions
-from exactshap.decompose.r2._input import R2Problem, compare_with_own, problem_of, warn_of_offset
+from exactshap.decompose.r2._input import R2Problem, problem_of, warn_of_offset
 from exactshap.decompose.r2._layout import EnsembleLayout
 from exactshap.decompose.r2._losses import LOSSES, Loss, loss_form
 from exactshap.decompose.r2._result import EPS
@@ -204,7 +204,8 @@ def decompose_loss(
         raise UnknownNameError(f"Unknown method {method!r}", do=did_you_mean(str(method), METHODS))
     problem, name, form = _prepare(model, X, y, loss, (level, power), sample_weight, groups)
     shares, ends, error, margin = _solve(problem, form, method)
-    _check_margin(model, problem, form, margin)
+    response = form.response(margin)
+    problem.check_prediction(response, 1.0 + np.abs(response))
     weights, target = problem.weights, problem.y
     constant = np.full_like(target, form.constant(target, weights))
     perfect = np.sum(weights * form.saturated(target))
@@ -296,17 +297,3 @@ def _loss_of(ensemble: TreeModel, loss: str) -> str:
         do = f"Use loss={' or '.join(map(repr, known))}"
         raise InputError(f"loss={loss!r} does not suit trees that add up to {ensemble.unit}", do=do)
     return loss
-
-
-def _check_margin(model: Model, problem: R2Problem, form: Loss, margin: np.ndarray) -> None:
-    """Compare the response to our margins with the model's own predictions."""
-    if isinstance(model, TreeModel):
-        return
-    if hasattr(model, "predict_proba"):
-        own = np.asarray(model.predict_proba(problem.table.native), float)[:, -1]
-    elif hasattr(model, "predict") and not hasattr(model, "inplace_predict"):
-        own = np.asarray(model.predict(problem.table.native), float).reshape(-1)
-    else:
-        return
-    ours = form.response(margin)
-    compare_with_own(problem.ensemble, ours, own, 1.0 + np.abs(ours))
