@@ -12,6 +12,7 @@ import pandas
 import pandas as pd
 import polars
 import pyarrow as arrow
+import pyarrow.parquet as parquet_files
 import pytest
 import shap
 from sklearn.ensemble import RandomForestRegressor
@@ -22,7 +23,7 @@ import exactshap.readers as readers
 from exactshap import Explanation, explain, solve
 from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
 from exactshap.games import OracleGame, ProductGame
-from exactshap.results.data import value_function_sentence
+from exactshap.results.data import row_bytes, value_function_sentence
 from exactshap.results.explanation import fingerprint
 from explanation_factory import bilinear, linear, rewritten
 from tolerances import FLOAT32_PEER, roundings
@@ -445,6 +446,62 @@ def test_saved_frames_come_back_as_they_were(kind, tmp_path):
     assert loaded.equals(data)
     if kind == "index and categories":
         pandas.testing.assert_frame_equal(loaded, data)
+
+
+def of_numbers(n):
+    categories = {
+        "whole": pandas.Categorical([3, None, 1, 3, 1, 3][:n], categories=[3, 7, 1], ordered=True),
+        "real": pandas.Categorical([0.1, 2.0, None, 0.1, 2.0, 2.0][:n]),
+        "true": pandas.Categorical([True, False, None, True, True, False][:n]),
+    }
+    return pandas.DataFrame(categories, index=pandas.CategoricalIndex([7, 5, 5, 7, 7, 5][:n], name="k"))
+
+
+@pytest.mark.parametrize("n", [6, 2])
+@pytest.mark.parametrize("kind", ["pandas", "pyarrow"])
+def test_categories_of_numbers_come_back_as_categories(kind, n, tmp_path):
+    """Parquet gives their numbers back, which pictures draw as measurements and hashes of rows count as others."""
+    data = of_numbers(n) if kind == "pandas" else arrow.Table.from_pandas(of_numbers(n), preserve_index=False)
+    explanation = linear(X[:n], data=data)
+    explanation.save(tmp_path / "e.npz")
+    loaded = Explanation.load(tmp_path / "e.npz")
+    if kind == "pandas":
+        pandas.testing.assert_frame_equal(loaded.data, data)
+    else:
+        kinds = [[(field.type.value_type, field.type.ordered) for field in table.schema] for table in (loaded.data, data)]
+        assert kinds[0] == kinds[1]
+    assert list(row_bytes(loaded.data)) == list(row_bytes(data))
+    loaded.save(tmp_path / "again.npz")
+    assert list(row_bytes(Explanation.load(tmp_path / "again.npz").data)) == list(row_bytes(data))
+
+
+def test_files_of_other_categories_than_cells_are_refused(tmp_path):
+    linear(X, data=of_numbers(6)).save(tmp_path / "e.npz")
+    changed = {"data__parquet": lambda content: with_categories(content, b'{"0": [false, [3]]}')}
+    with pytest.raises(ModelFormatError, match="Column 'whole' has other cells than its categories"):
+        Explanation.load(rewritten(tmp_path / "bad.npz", linear(X, data=of_numbers(6)), **changed))
+    for nonsense in (b"[", b"[]", b'{"0": 1}', b'{"99": [true, [1]]}', b'{"0": [true, ["a"]]}', b'{"0": [true, [3, 3, 1]]}'):
+        changed = {"data__parquet": lambda content, entry=nonsense: with_categories(content, entry)}
+        with pytest.raises(ModelFormatError, match="is not a complete saved Explanation"):
+            Explanation.load(rewritten(tmp_path / "bad.npz", linear(X, data=of_numbers(6)), **changed))
+
+
+def with_categories(content, entry):
+    table = parquet_files.read_table(io.BytesIO(content))
+    buffer = io.BytesIO()
+    parquet_files.write_table(table.replace_schema_metadata({**table.schema.metadata, b"exactshap.categories": entry}), buffer)
+    return buffer.getvalue()
+
+
+def test_no_rows_come_back(tmp_path):
+    tables = [frame(kind, city=["NY"] * 6)[:0] for kind in ("pandas", "polars")]
+    tables += [frame("pyarrow", city=["NY"] * 6).slice(0, 0), np.empty((0, 4), object), of_numbers(0).assign(size=1.0)]
+    for table in tables:
+        explanation = linear(np.empty((0, 4)), data=table)
+        explanation.save(tmp_path / "e.npz")
+        loaded = Explanation.load(tmp_path / "e.npz").data
+        assert type(loaded) is type(table)
+        assert loaded.shape == table.shape
 
 
 def without_a_place_in_files():

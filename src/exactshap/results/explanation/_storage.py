@@ -45,6 +45,8 @@ _OBJECT, _BEFORE_A_VALUE = 80, (b",", b"[", b"{", b":")
 # Left out of the metadata: two are arrays or frames, the third is a function.
 _NOT_SAVED = ("sets", "data", "stability_bound")
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
+# Of the table: the place of a column -> whether its categories are ordered, and these, if they are numbers.
+_CATEGORIES = b"exactshap.categories"
 
 
 def save(explanation: ExplanationData, path: str | Path) -> None:
@@ -92,6 +94,8 @@ def _add_data(data: TableLike, arrays: dict[str, np.ndarray], texts: dict[str, b
         texts[_PARQUET] = _parquet_bytes(data, kind)
         return kind
     array = np.asarray(data)
+    if not len(array):
+        array = array.astype(float)  # of objects, too: none is there
     if array.dtype == object:
         rows = [[_cell(value) for value in row] for row in array]
         texts[_CELLS] = json.dumps(rows).encode()
@@ -136,8 +140,22 @@ def _parquet_bytes(data: TableLike, kind: str) -> bytes:
 
 def _written(data: TableLike) -> bytes:
     buffer = io.BytesIO()
-    write_parquet(data, buffer)
+    write_parquet(data if frame_kind(data) == "polars" else _with_categories(data), buffer)
     return buffer.getvalue()
+
+
+def _with_categories(data: TableLike) -> Any:
+    """Return an Arrow table that names categories of numbers, which Parquet would give back as the numbers."""
+    arrow = require("pyarrow", "frames", purpose="Saving a frame")
+    table = arrow.Table.from_pandas(data) if frame_kind(data) == "pandas" else data
+    categories = {}
+    for j, (field, column) in enumerate(zip(table.schema, table.columns, strict=True)):
+        if column.num_chunks and arrow.types.is_dictionary(field.type) and arrow.types.is_primitive(field.type.value_type):
+            numbers = column.unify_dictionaries().chunk(0).dictionary.to_pylist()
+            if all(isinstance(number, (bool, int, float)) for number in numbers):  # no dates
+                categories[str(j)] = [field.type.ordered, numbers]
+    metadata = {**(table.schema.metadata or {}), _CATEGORIES: json.dumps(categories)}
+    return table.replace_schema_metadata(metadata) if categories else table
 
 
 def _with_texts(data: TableLike, names: Sequence[str]) -> Any:
@@ -279,7 +297,10 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
 
 
 def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
-    content = _content(archive, name, allowance)
+    return _parsed(_content(archive, name, allowance), name, allowance)
+
+
+def _parsed(content: bytes, name: str, allowance: _Allowance) -> Any:
     # Before the text becomes objects, which take many times its size.
     allowance.spend(_OBJECT * sum(map(content.count, _BEFORE_A_VALUE)))
     try:
@@ -363,7 +384,24 @@ def _read_arrow(content: bytes, n_rows: int, allowance: _Allowance) -> Any:
                 # What each cell's text takes once the references to the dictionary are replaced by copies of it.
                 lengths = compute.binary_length(chunk.dictionary).cast(arrow.int64()).take(chunk.indices)
                 allowance.spend(compute.sum(lengths).as_py() or 0)
-    return table.cast(schema)
+    return _encoded(table.cast(schema), allowance)
+
+
+def _encoded(table: Any, allowance: _Allowance) -> Any:
+    """Return a table with the categories of numbers that it names."""
+    arrow = require("pyarrow", "frames", purpose="Loading a frame")
+    compute = require("pyarrow.compute", "frames", purpose="Loading a frame")
+    named = (table.schema.metadata or {}).get(_CATEGORIES, b"{}")
+    for place, (ordered, numbers) in _parsed(named, _PARQUET, allowance).items():
+        field = table.schema.field(int(place))
+        dictionary = arrow.array(numbers, field.type)
+        cells = table.column(int(place)).combine_chunks()
+        codes = compute.index_in(cells, value_set=dictionary)
+        if codes.null_count > cells.null_count:
+            raise _damaged(allowance.path, f"Column {field.name!r} has other cells than its categories")
+        coded = arrow.DictionaryArray.from_arrays(codes, dictionary, ordered=bool(ordered))
+        table = table.set_column(int(place), arrow.field(field.name, coded.type), coded)
+    return table
 
 
 def _damaged(path: str | Path, got: str) -> ModelFormatError:
@@ -404,8 +442,11 @@ def _chunk_bytes(content: bytes, chunk: dict[int, Any], width: int, shared: Coll
         raise ValueError("A Parquet column is encrypted or elsewhere")
     about = chunk[3]
     position, dictionary, path = about[9], about.get(11), [name.decode() for name in about[3]]
+    # Columns without rows have no page, "at 0", where the magic word is; with or without a dictionary
+    if dictionary is None and position == 0:
+        return 0
     if dictionary is not None:
-        if not 4 <= dictionary < position:
+        if not (4 <= dictionary < position or (position == 0 and dictionary >= 4)):
             raise ValueError("A Parquet dictionary is not before its column")
         position = dictionary
     end = position + about[7]
