@@ -33,6 +33,8 @@ def coverage(draw, truth, replicates=120):
 
 # 120 replicates of three players: a coverage of 0.95 is off by 0.0115 by chance; three of these and a percent of slack.
 COVERED = (0.905, 0.995)
+# Student's intervals of two rows cover 0.93 for magnitudes of normal numbers: three times 0.009 for 800 players, and a percent of slack.
+FEW_COVERED = 0.89
 TRUTH = np.sqrt(2.0 / np.pi)
 
 
@@ -53,6 +55,51 @@ def test_intervals_over_rows_cover():
     covered, mean = coverage(lambda rng, seed: normal_rows(rng, 80).importance(n_bootstrap=400, random_state=seed), TRUTH)
     assert COVERED[0] < covered < COVERED[1]
     assert mean == pytest.approx(TRUTH, abs=4 * 0.6 / np.sqrt(120 * 3 * 80))
+
+
+def many_players(values, **settings):
+    """Return an explanation in which each player is a sample of its own."""
+    n = len(values)
+    ends = {"baseline": np.zeros(n), "prediction": values.sum(axis=1), "residual": np.zeros(n)}
+    names = [f"x{j}" for j in range(values.shape[1])]
+    return linear(np.zeros(values.shape), values=values, names=names, data=None, tolerance=1.0, **ends, **settings)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+@pytest.mark.parametrize("kind", ["normal", "coin"])
+def test_intervals_of_few_rows_cover(n, kind):
+    """A bootstrap-t alone holds in 0.5 of the cases for two rows, and in 0.6 for five of a column that is 0 or 1."""
+    rng = np.random.default_rng(n)
+    values = rng.normal(size=(n, 800)) if kind == "normal" else np.where(rng.random((n, 800)) < 0.5, 1.0, 0.0)
+    truth = TRUTH if kind == "normal" else 0.5
+    found = many_players(values).importance(n_bootstrap=400)
+    varies = np.ptp(values, axis=0) > 0  # equal rows say nothing of others
+    covered = np.mean((found.lower <= truth) & (truth <= found.upper) | ~varies)
+    assert covered > FEW_COVERED
+
+
+def test_intervals_with_few_background_rows_cover():
+    rng = np.random.default_rng(0)
+    rows, reference = rng.normal(size=(2, 800)), rng.normal(size=(2, 800))
+    by_row = rows[None] - reference[:, None]
+    found = many_players(by_row.mean(axis=0)).importance(background_values=by_row)
+    assert np.mean((found.lower <= TRUTH) & (found.upper >= TRUTH)) > FEW_COVERED  # 0.80 of normal intervals
+    assert "Student intervals over rows and background rows" in found.method
+
+
+@pytest.mark.parametrize("exponent", [-1000, -600, 600, 1000])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_units_do_not_matter(exponent, sampled):
+    """Squares of values beyond 1e154 overflow, and those below 1e-162 vanish: intervals were NaN, or of no width."""
+    values = np.random.default_rng(3).normal(size=(12, 3))
+    unit, error = 2.0**exponent, np.full((12, 3), 0.1) if sampled else None
+    one = many_players(values, std_error=error).importance()
+    other = many_players(values * unit, std_error=None if error is None else error * unit).importance()
+    for name in ("values", "lower", "upper", "std_error"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(one, name) * unit)
+    by_row = values + np.random.default_rng(4).normal(size=(5, 12, 3))
+    one, other = (many_players((by_row * u).mean(axis=0)).importance(background_values=by_row * u) for u in (1.0, unit))
+    np.testing.assert_array_equal(other.upper, one.upper * unit)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.7])

@@ -270,7 +270,7 @@ def compare(
     """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`."""
     _check(first, second, level, n_bootstrap)
     pair, generator = (first, second), checked_generator(random_state)
-    spread = [bootstrap_deviations(one.values, n_bootstrap, generator) for one in pair]
+    spread = [bootstrap_deviations(one.values, n_bootstrap, generator, level) for one in pair]
     means = np.stack([one.values.mean(axis=0) for one in pair])
     difference = means[1] - means[0]
     moved, notes = data_drift(first, second, n_permutations, random_state) if drift else (None, ())

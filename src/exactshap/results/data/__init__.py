@@ -18,6 +18,7 @@ from exactshap.results.data._cells import player_columns as player_columns
 from exactshap.results.data._cells import row_bytes as row_bytes
 from exactshap.results.data._cells import row_name as row_name
 from exactshap.results.data._certificate import Certificate as Certificate
+from exactshap.results.data._certificate import near_one as near_one
 from exactshap.results.data._certificate import without_noise as without_noise
 from exactshap.results.data._concat import concat as concat
 from exactshap.results.data._conversion import from_solution as from_solution

@@ -52,16 +52,6 @@ class Shown:
         return np.concatenate([own, of_rest], axis=-1) if len(self.rest) else own
 
 
-def near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return values times a power of two, below one, so that squares neither overflow nor vanish, and the power.
-
-    >>> near_one(np.array([-3e300, 1e300]))[0].round(2), near_one(np.zeros(2))
-    (array([-0.56,  0.19]), (array([0., 0.]), 0))
-    """
-    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
-    return np.ldexp(values, -exponent), exponent
-
-
 def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:
     shown = cells(row)
     if shown is None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
-from exactshap.results.data import ExplanationData
-from exactshap.results.plots._columns import Shown, near_one
+from exactshap.results.data import ExplanationData, near_one
+from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, in_lines, name_lines, new_axes, without_frame
 from exactshap.results.plots.summary import places_of

@@ -11,8 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError
 from exactshap.frames import as_table
-from exactshap.results.data import as_days, cell_text
-from exactshap.results.plots._columns import near_one
+from exactshap.results.data import as_days, cell_text, near_one
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import (
     CATEGORY_WIDTH,
