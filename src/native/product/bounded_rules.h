@@ -67,15 +67,12 @@ struct ReferenceRules {
   In<double, 3> errors;      // (n_references, n_sizes, n_radii): logarithms, for products of at most 1 on the circle
   In<int64_t, 1> offsets;    // (n_references n_sizes + 1,)
   In<double, 1> nodes, weights;
-  In<int64_t, 1> left_offsets;  // of exact rules for 1, 2, ... players that are left, one of which stands for all that are gone
-  In<double, 1> left_nodes, left_weights;
-  EXACTSHAP_FIELDS(references, ends, radii, errors, offsets, nodes, weights, left_offsets, left_nodes, left_weights)
+  EXACTSHAP_FIELDS(references, ends, radii, errors, offsets, nodes, weights)
 
   bool fit() const {
     const int64_t n = references.size[0], n_radii = radii.size[0];
     return ends.size[0] == n && errors.size[0] == n && n_radii <= MOST_RADII && errors.size[2] == n_radii && (n == 0 || ends[0] >= 1.0) &&
-           fit_rules(offsets, n * errors.size[1], nodes, weights) && left_offsets.size[0] > 0 &&
-           fit_rules(left_offsets, left_offsets.size[0] - 1, left_nodes, left_weights);
+           fit_rules(offsets, n * errors.size[1], nodes, weights);
   }
 
   /// The smallest rule whose error is allowed, or -1. `weight` is the logarithm of that of the product.

@@ -378,8 +378,6 @@ struct Rates {
   Order order;
   Sweep sweep;
   Prepared bounded_nodes, reference_nodes;
-  const Prepared* left;  // (n_left,): exact rules for 1, 2, ... players that are left
-  int64_t n_left;
   Array<double, 1> reduced;  // weights of a rule (n_nodes,)
   Node* some_nodes;
   double* suffix;
@@ -429,25 +427,16 @@ struct Rates {
 
   void add_functional(double rate, double weight, double height) {
     sweep.fill(rate);
-    // Players that are gone are in the weights of a rule that is exact for those that are left
-    const bool has_exact = sweep.n_active < sweep.n_players && sweep.n_active <= n_left;
-    const Prepared exact = has_exact ? left[sweep.n_active - 1] : Prepared{nullptr, INT64_MAX, false};
-    if (exact.n_nodes <= FEW_NODES) {
-      const double product[LANES] = {};
-      sum_nodes(exact, weight);
-      sweep.add_rest(product, weight);
-      return;
-    }
     const Gaps gaps = sweep.gaps();
     int64_t rule = references.smallest(gaps, sweep.n_players, above_logarithm(weight), rules.allowed);
     if (rule >= 0) {
-      sum_smaller(exact, references, rule, reference_nodes, weight);
+      sum_with(references, rule, reference_nodes, weight);
     } else {
       const int64_t last = rules.errors.size[0] - 1;
       double most = 0.0;
       for (int i = 0; i < LANES; i++) most = gaps.sum[i] > most ? gaps.sum[i] : most;
       rule = rules.offsets[last + 1] - rules.offsets[last] <= FEW_NODES ? last : smallest({0.5 * most, 1e300, 0.0, 0.0}, height, weight);
-      sum_smaller(exact, rules, rule, bounded_nodes, weight);
+      sum_with(rules, rule, bounded_nodes, weight);
     }
     sweep.add_rest(gaps.product, weight);
   }
@@ -460,13 +449,11 @@ struct Rates {
     return rule < exact ? rule : exact;
   }
 
-  /// Take one of some rules, or the exact rule if it is no larger. A player that is gone has the factor 1 - t; `prepared` are the
-  /// nodes of all rules for when none is.
+  /// Take one of some rules. A player that is gone has the factor 1 - t; `prepared` are the nodes of all rules for when none is.
   template <class Rules>
-  void sum_smaller(Prepared exact, const Rules& of, int64_t rule, Prepared prepared, double weight) {
+  void sum_with(const Rules& of, int64_t rule, Prepared prepared, double weight) {
     const int64_t first = of.offsets[rule], stop = of.offsets[rule + 1], n_nodes = stop - first;
     const int64_t gone = sweep.n_players - sweep.n_active;
-    if (exact.n_nodes <= n_nodes) return sum_nodes(exact, weight);
     if (gone == 0) return sum_nodes({prepared.nodes + first, n_nodes, prepared.small}, weight);
     for (int64_t q = first; q < stop; q++) reduced[q - first] = of.weights[q] * power(1.0 - of.nodes[q], gone);
     const In<double, 1> shares = reduced;
@@ -510,24 +497,17 @@ Status fill_mixture(In<double, 3> inside, In<double, 3> outside, In<double, 1> b
   auto suffix = context.empty<double>(n_players, MOST, LANES);
   auto share = context.empty<double>(n_players, LANES), behind = context.empty<double>(n_players, LANES);
   auto nodes = context.empty<Node>(rules.nodes.size[0]), reference_nodes = context.empty<Node>(references.nodes.size[0]);
-  auto some_nodes = context.empty<Node>(n_nodes), left_nodes = context.empty<Node>(references.left_nodes.size[0]);
-  const int64_t n_left = references.left_offsets.size[0] - 1;
-  auto exact = context.empty<Prepared>(n_left);
+  auto some_nodes = context.empty<Node>(n_nodes);
   auto nearest = context.empty<double>(n_players), furthest = context.empty<double>(n_players), reduced = context.empty<double>(n_nodes);
   auto lanes = context.empty<bool>(n_background, LANES);
   auto lane_weights = context.empty<double>(2, LANES);
   if (context.failed()) return Status::no_memory;
   const bool small = fill_nodes(rules.nodes, rules.weights, n_players, nodes.data);
   const bool small_too = fill_nodes(references.nodes, references.weights, n_players, reference_nodes.data);
-  for (int64_t m = 0; m < n_left; m++) {
-    const int64_t first = references.left_offsets[m], stop = references.left_offsets[m + 1];
-    Node* const here = left_nodes.data + first;
-    exact[m] = {here, stop - first, fill_nodes(references.left_nodes.slice(first, stop), references.left_weights.slice(first, stop), m + 1, here)};
-  }
   const Coincident coincident = {lanes.data, lane_weights[0].data, lane_weights[1].data, n_background};
   Rates rates = {mixture, rules, references, {a.data, counts.data, n_slots, n_numbers}, {nearest.data, furthest.data, player.data},
                  {present.data, absent.data, a.data, b.data, strip.data, share.data, total.data, behind.data, n_players, false, n_players, 0, 0},
-                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too}, exact.data, n_left,
+                 {nodes.data, rules.nodes.size[0], small}, {reference_nodes.data, references.nodes.size[0], small_too},
                  reduced, some_nodes.data, suffix.data, 0};
   for (int64_t start = 0; start < n_terms; start += LANES) {
     const int64_t left = smaller(LANES, n_terms - start);

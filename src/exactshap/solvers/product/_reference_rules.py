@@ -8,9 +8,6 @@ The first factor goes into the weight. What is left is near 1 and has a short se
 15 to 25. On a circle :math:`|s| = \rho` it is at most :math:`\exp(\rho\, |\sum \delta_k| + \rho^2 \sum \delta_k^2 / 2)`, as
 :math:`|1 + w| \le \exp(\mathrm{Re}\, w + |w|^2 / 2)`; by Cauchy's inequality a rule with the error :math:`E_r` for :math:`s^r` is off by at most
 that times :math:`\sum_{r \ge 2n} E_r \rho^{-r}`.
-
-Players that are gone, with c = 1, leave powers of 1 - t, which the Gauss-Jacobi rule has in its weight: where m - 1 are left, its
-:math:`\lceil m / 2 \rceil` nodes are exact.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ _RATIO = 1.1  # of neighbouring references
 _SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20)
 _RADII = np.geomspace(0.25, 1000.0, 20)
 _SMALL_ENOUGH = 8  # nodes of an exact rule that needs no smaller ones
-_MOST_LEFT = 32  # players that are left where exact rules take the others into their weight
 # Moments and rules are sums of positive numbers; their difference is known to this share of them
 _MOMENT_ROUNDING = 1e-13
 
@@ -39,9 +35,6 @@ class _ReferenceRules(NamedTuple):
     offsets: np.ndarray  # (n_references n_sizes + 1,)
     nodes: np.ndarray
     weights: np.ndarray
-    left_offsets: np.ndarray  # (n_left + 1,): exact rules for 1, 2, ... players that are left; one stands for all others
-    left_nodes: np.ndarray
-    left_weights: np.ndarray
 
 
 def reference_rules(measure: Measure, n_players: int, margin: float) -> Handle:
@@ -73,24 +66,7 @@ def reference_rules(measure: Measure, n_players: int, margin: float) -> Handle:
             np.append(0, np.cumsum(np.tile(np.asarray(sizes, np.int64), len(references)))),
             np.nan_to_num(np.concatenate([none, *nodes], axis=1).ravel(), nan=0.5),
             np.nan_to_num(np.concatenate([none, *weights], axis=1).ravel()),
-            *_left_rules(measure, n_players),
         )
-    )
-
-
-def _left_rules(measure: Measure, n_players: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    r"""Return offsets, nodes and weights of :math:`\int p\, (1 - t)^{d - m}\, d\mu` for polynomials p of degree m - 1."""
-    if not isinstance(measure, Beta):
-        return np.zeros(1, np.int64), np.zeros(0), np.zeros(0)
-    left, gone = range(1, min(n_players, _MOST_LEFT + 1)), np.arange(n_players)
-    rules = [Beta(measure.p, measure.q + n_players - m).rule(m - 1) for m in left]
-    # B(p, q + n) / B(p, q)
-    masses = np.append(1.0, np.cumprod((measure.q + gone) / (measure.p + measure.q + gone)))
-    none = [np.zeros(0)]
-    return (
-        np.cumsum([0, *(len(nodes) for nodes, _ in rules)]),
-        np.concatenate(none + [nodes for nodes, _ in rules]),
-        np.concatenate(none + [masses[n_players - m] * weights for m, (_, weights) in zip(left, rules, strict=True)]),
     )
 
 
