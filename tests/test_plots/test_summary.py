@@ -19,7 +19,7 @@ from exactshap.readers.additive import AdditiveModel
 from exactshap.results.plots import draw_marginals, draw_prepared, palette, prepare_marginals
 from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
 from exactshap.results.plots.overview import prepare_heatmap, prepare_paths, prepare_violin
-from exactshap.results.plots.scatter import draw_scatter, prepare_scatter
+from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
 from exactshap.results.plots.shapes import draw_shape, prepare_shape
 from exactshap.results.plots.summary import prepare_bars, prepare_swarm
 from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
@@ -487,6 +487,16 @@ def test_a_heatmap_numbers_rows_and_keeps_a_long_unit_inside(n_rows):
     box = ax.figure.axes[-1].yaxis.label.get_window_extent()
     assert box.y0 >= 0
     assert box.y1 <= ax.figure.bbox.height
+
+
+@pytest.mark.parametrize("exponent", [-1000, 1000])
+def test_units_decide_neither_colours_nor_intervals(exponent):
+    """Squares of such values overflow or vanish."""
+    unit, cells = 2.0**exponent, np.random.default_rng(0).normal(size=(100, 3))
+    values, errors = cells * cells[:, [1, 2, 0]], np.abs(cells)
+    one, other = (linear(cells * u, values=values * u, std_error=errors * u, tolerance=np.inf) for u in (1.0, unit))
+    assert strongest_colour(one, 0) == strongest_colour(other, 0) == 1
+    np.testing.assert_array_equal(prepare_intervals(one).half_width * unit, prepare_intervals(other).half_width)
 
 
 def test_violins_hold_the_values_of_the_strongest_and_the_rest():

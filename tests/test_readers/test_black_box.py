@@ -192,6 +192,12 @@ FAULTS = {
     "infinite": (lambda rows: np.full(len(rows), np.inf), "returned NaN or infinity"),
     "labels": (lambda rows: np.array(["yes"] * len(rows)), r"real numbers\. Got dtype <U3\. Pass predict_proba or decision_f"),
     "objects": (lambda rows: np.array([{}] * len(rows), object), r"must return real numbers\. Got dict such as \{\}"),
+    "digits": (
+        lambda rows: np.array(["10"] * len(rows), object),
+        r"must return real numbers\. Got str such as '10'\. Pass predict_p",
+    ),
+    "masked": (lambda rows: np.ma.array(rows[:, 0], mask=rows[:, 0] > 0), r"returned NaN or infinity\. First at row \d"),
+    "no outputs": (lambda rows: np.empty((len(rows), 0)), r"returned shape \(9, 0\) for 9 rows"),
     "nothing": (lambda rows: None, r"must return one number a row\. Got None\. Let it return what it computes"),
     "cubes": (lambda rows: np.zeros((len(rows), 2, 2)), r"returned shape \(9, 2, 2\) for 9 rows"),
     "ragged": (lambda rows: [[0.0], [1.0, 2.0]] * len(rows), r"must return one number a row\. Got list"),

@@ -389,14 +389,18 @@ def test_a_batch_of_games_is_refused():
 
 FAULTS = [
     (lambda m: np.full(len(m), np.nan), InputError, r"returned NaN or infinity\. First for coalition \[\]"),
+    (lambda m: np.ma.array(m.sum(axis=1), mask=m[:, 0]), InputError, r"returned NaN or infinity"),
     (lambda m: np.zeros(3), InputError, r"returned shape \(3,\) for \d+ coalitions"),
+    (lambda m: np.zeros((len(m), 0)), InputError, r"returned shape \(\d+, 0\) for \d+ coalitions"),
     (lambda m: ["a"] * len(m), InputTypeError, r"must return real numbers"),
     (lambda m: m.sort(), InputError, r"changes its input"),
     (lambda m: 1 / 0, InputError, r"raised ZeroDivisionError on \d+ coalitions, the first \[\].*division by zero"),
 ]
 
 
-@pytest.mark.parametrize(("function", "error", "match"), FAULTS, ids=["nan", "shape", "text", "mutation", "exception"])
+@pytest.mark.parametrize(
+    ("function", "error", "match"), FAULTS, ids=["nan", "masked", "shape", "no outputs", "text", "mutation", "exception"]
+)
 def test_faulty_functions(function, error, match):
     with pytest.raises(error, match=match) as caught:
         solve(OracleGame(function, 13), budget=100)

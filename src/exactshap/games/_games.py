@@ -415,7 +415,10 @@ class OracleGame:
         coalitions = np.array(check_masks(masks, self.n_players), order="C")
         coalitions.setflags(write=False)
         try:
-            values = np.asarray(self.function(coalitions))
+            returned = self.function(coalitions)
+            values = np.asarray(returned)
+            if isinstance(returned, np.ma.MaskedArray):
+                values = np.where(np.ma.getmaskarray(returned), np.nan, values)
         # Our own errors are clear already
         except ExactshapError:
             raise
@@ -427,7 +430,7 @@ class OracleGame:
         if values.dtype.kind not in "fiub":
             raise InputTypeError("The game's function must return real numbers", f"Got dtype {values.dtype}")
         values = values.astype(float, copy=False)
-        if values.ndim not in (1, 2) or len(values) != len(coalitions):
+        if values.ndim not in (1, 2) or len(values) != len(coalitions) or 0 in values.shape[1:]:
             raise InputError(f"The game's function returned shape {values.shape} for {len(coalitions)} coalitions")
         if not np.all(np.isfinite(values)):
             bad = int(np.flatnonzero(~np.isfinite(values.reshape(len(coalitions), -1)).all(axis=1))[0])

@@ -190,7 +190,7 @@ def refit_shares(
         feature_names=names,
         drift=float(values.sum()) - total,
         std_error=std_error,
-        intervals=_intervals(problem, orders, resampling, rng, n_jobs),
+        intervals=_intervals(problem, values, orders, resampling, rng, n_jobs),
         details={key: value for key, value in details.items() if value is not None},
         backend=frame_kind(native),
         game="refit",
@@ -271,9 +271,20 @@ def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float,
 
 
 def _intervals(
-    problem: LeastSquares, orders: np.ndarray | None, resampling: Resampling, rng: np.random.Generator, n_jobs: int | None
+    problem: LeastSquares,
+    values: np.ndarray,
+    orders: np.ndarray | None,
+    resampling: Resampling,
+    rng: np.random.Generator,
+    n_jobs: int | None,
 ) -> np.ndarray | None:
-    """Return percentile intervals (n_players, 2) of shares over resampled rows. The orders are the same in each."""
+    r"""Return intervals (n_players, 2) of shares over resampled rows. The orders are the same in each.
+
+    .. math:: \bigl[\max(q_\mathrm{low} - 2 b, 0),\; q_\mathrm{high}\bigr], \qquad b = \max(\bar\phi^* - \phi, 0)
+
+    Every fit finds something, so that shares are above those of all rows that there are, and those of resamples above the shares by as much
+    again: b is taken off twice. Percentiles alone never include the 0 of a column without influence.
+    """
     if not resampling.n_bootstrap:
         return None
     n, shares = len(problem.y), []
@@ -283,5 +294,7 @@ def _intervals(
             shares.append(_values(factor, orders, n_jobs)[0])
         if len(shares) == resampling.n_bootstrap:
             tail = (1.0 - resampling.level) / 2.0
-            return np.quantile(shares, [tail, 1.0 - tail], axis=0).T
+            low, high = np.quantile(shares, [tail, 1.0 - tail], axis=0)
+            raised = np.maximum(np.mean(shares, axis=0) - values, 0.0)
+            return np.stack([np.maximum(low - 2.0 * raised, 0.0), high], axis=1)
     raise InputError("Too few resamples of the rows vary in `y`", f"Got {n} rows", "Pass n_bootstrap=0")

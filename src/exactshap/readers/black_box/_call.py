@@ -179,7 +179,7 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
         do = f"Return that column alone: lambda rows: function(rows)[{added[0]!r}]"
         raise InputTypeError(f"{name} must return real numbers", f"Got its rows with {added} next to them", do)
     try:
-        values = np.asarray(returned)
+        values = np.asarray(returned.astype(float).filled(np.nan) if np.ma.is_masked(returned) else returned)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} must return one number a row", f"Got {type(returned).__name__}: {error}") from error
     if values.dtype.kind == "O":
@@ -192,7 +192,7 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
         )
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if values.ndim not in (1, 2) or len(values) != rows.n_rows:
+    if values.ndim not in (1, 2) or len(values) != rows.n_rows or 0 in values.shape[1:]:
         raise InputError(
             f"{name} returned shape {values.shape} for {rows.n_rows} rows",
             "Expected one number, or one row of outputs, for each",
@@ -217,14 +217,18 @@ def _way_to_rows(returned: Any) -> str:
 
 
 def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
+    label = next((value for value in values.flat if isinstance(value, str)), None)  # "10" is one, too
     try:
-        return values.astype(float)
+        if label is None:
+            return values.astype(float)
+        cause = None
     except (ValueError, TypeError) as error:
-        raise InputTypeError(
-            f"{name} must return real numbers",
-            f"Got {type(values.flat[0]).__name__} such as {_brief(values.flat[0])}",
-            "Pass predict_proba or decision_function instead of a predict that returns labels",
-        ) from error
+        label, cause = values.flat[0], error
+    raise InputTypeError(
+        f"{name} must return real numbers",
+        f"Got {type(label).__name__} such as {_brief(label)}",
+        "Pass predict_proba or decision_function instead of a predict that returns labels",
+    ) from cause
 
 
 def _brief(value: object) -> str:

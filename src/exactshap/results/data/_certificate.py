@@ -130,5 +130,5 @@ def near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
     >>> near_one(np.array([-3e300, 1e300]))[0].round(2), near_one(np.zeros(2))
     (array([-0.56,  0.19]), (array([0., 0.]), 0))
     """
-    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    exponent = int(np.frexp(np.abs(values).max(initial=0.0, where=np.isfinite(values)))[1])
     return np.ldexp(values, -exponent), exponent

@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.checks import check_level
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
-from exactshap.results.data import ExplanationData, game_title, index_title, normal_reach
+from exactshap.results.data import ExplanationData, game_title, index_title, near_one, normal_reach
 from exactshap.results.plots._columns import Shown
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import escape, name_lines, new_axes
@@ -50,7 +50,7 @@ def prepare_intervals(
     check_level(level)
     rows = explanation if i is None else explanation[i]
     shown = Shown.of(np.abs(rows.values).mean(axis=0), max_display)
-    covariance, kind = _covariance(rows)
+    covariance, exponent, kind = _covariance(rows)
     mixing = shown.values(np.eye(rows.n_players)).T  # players that each line adds up
     variance = np.einsum("lj,rjk,lk->rl", mixing, np.nan_to_num(covariance), mixing)
     # The covariance of sampled values is not known
@@ -59,7 +59,7 @@ def prepare_intervals(
     return Intervals(
         labels=shown.labels(rows.feature_names, "other"),
         values=rows.values @ mixing.T,
-        half_width=normal_reach(level) * np.sqrt(np.maximum(variance, 0.0)),
+        half_width=normal_reach(level) * np.ldexp(np.sqrt(np.maximum(variance, 0.0)), exponent),
         level=level,
         kind=kind,
         title=f"{index_title(rows.index)} of {rows.model_name or 'the model'}, {game_title(rows)}",
@@ -67,11 +67,13 @@ def prepare_intervals(
     )
 
 
-def _covariance(rows: ExplanationData) -> tuple[np.ndarray, str]:
+def _covariance(rows: ExplanationData) -> tuple[np.ndarray, int, str]:
+    """Return covariances in a unit of a power of two, the power, and the kind of intervals."""
     if rows.covariances is not None:
-        return rows.covariances, "credible"
+        return rows.covariances, 0, "credible"
     if rows.std_error is not None:
-        return np.einsum("rj,jk->rjk", rows.std_error**2, np.eye(rows.n_players)), "confidence"
+        errors, exponent = near_one(np.asarray(rows.std_error))
+        return np.einsum("rj,jk->rjk", errors**2, np.eye(rows.n_players)), exponent, "confidence"
     raise InputError(
         "Intervals need a standard deviation or a standard error",
         "These values are exact for a deterministic model",

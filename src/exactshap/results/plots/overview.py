@@ -51,8 +51,10 @@ def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     if not 2 < len(values) <= _MAX_ORDERED:
         return np.argsort(prediction, kind="stable")
     from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import pdist
 
-    order = leaves_list(linkage(near_one(values)[0], method="ward", optimal_ordering=len(values) <= 500))
+    # Distances, as linkage may take a square table of values for a matrix of them, with a warning
+    order = leaves_list(linkage(pdist(near_one(values)[0]), method="ward", optimal_ordering=len(values) <= 500))
     return order if prediction[order[0]] <= prediction[order[-1]] else order[::-1]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
-from exactshap.results.data import Cells, ExplanationData, axis_name, cells
+from exactshap.results.data import Cells, ExplanationData, axis_name, cells, near_one
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import date_axis, draw_rings, escape, new_axes, shortened
 
@@ -142,12 +142,13 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
     shown = cells(explanation, rows)
     if shown is None or len(rows) < 2:
         return None
-    values = explanation.values[rows, j]
+    values, _ = near_one(explanation.values[rows, j])
+    numbers = [near_one(column)[0] for column in shown.numbers.T]
     order = np.argsort(shown.numbers[:, j], kind="stable")
     strength = np.zeros(d)
     for part in np.array_split(order, max(1, len(rows) // _ROWS_OF_BIN)):
         for k in range(d):
-            strength[k] += 0.0 if k == j else len(part) * _squared_correlation(values[part], shown.numbers[part, k])
+            strength[k] += 0.0 if k == j else len(part) * _squared_correlation(values[part], numbers[k][part])
     return int(strength.argmax()) if strength.any() else None
 
 
