@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap import explain
-from exactshap.errors import UnsupportedStructureError
+from exactshap.errors import UnsupportedModelError, UnsupportedStructureError
 from tolerances import assert_close
 
 RNG = np.random.default_rng(0)
@@ -55,3 +55,15 @@ def test_many_columns_are_exact():
 def test_terms_that_do_not_add_up_to_the_model_are_refused():
     with pytest.raises(UnsupportedStructureError, match="does not predict the sum"):
         explain(Structured(wrong=0.1), X, BACKGROUND)
+
+
+class AnswersEveryName:
+    """Hand on any call to the models of its folds, as LightGBM's ``CVBooster`` does."""
+
+    def __getattr__(self, name):
+        return lambda *args: [name]
+
+
+def test_objects_that_answer_every_name_have_no_terms():
+    with pytest.raises(UnsupportedModelError, match="No exact reader"):
+        explain(AnswersEveryName(), X, BACKGROUND)

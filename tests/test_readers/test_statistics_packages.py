@@ -141,6 +141,20 @@ def test_margins_of_linear_boosters(objective):
     np.testing.assert_allclose(response.prediction, own[:, 1] if objective[0] == "b" else own, rtol=SINGLE_RESPONSE)
 
 
+@pytest.mark.parametrize("missing", [np.nan, -999.0, 1.1])
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_missing_cells_of_linear_boosters_have_no_terms(missing, precision):
+    cells = X.to_numpy(precision, copy=True)
+    cells[::3, 0], cells[1::3, -1] = missing, np.nan
+    model = pytest.importorskip("xgboost").XGBRegressor(booster="gblinear", missing=missing, n_estimators=10, n_jobs=1)
+    model.fit(cells, SCORE)
+    explanation = check_answers(model, model.predict, cells[:4], cells[20:28], SINGLE_RESPONSE)
+    assert explanation.exact
+    infinite = np.where(np.arange(cells.shape[1]) == 1, np.inf, cells[:4])
+    with pytest.raises(InputError, match=r"infinity .* row 0, column 1"):
+        explain(model, infinite, cells[20:28])
+
+
 def test_bare_linear_boosters_and_infinite_rows_are_errors():
     model = pytest.importorskip("xgboost").XGBRegressor(booster="gblinear", n_estimators=3).fit(X, SCORE)
     with pytest.raises(UnsupportedStructureError, match="load_model"):

@@ -1,12 +1,13 @@
 """What the outputs of tree models are called: the unit in which trees add up, classes, levels of quantiles."""
 
+import functools
 import json
 
 import numpy as np
 import pytest
 from sklearn import ensemble
 
-from exactshap import Explainer
+from exactshap import Explainer, explain
 from exactshap.decompose import decompose_loss, decompose_r2
 from exactshap.errors import UnsupportedStructureError
 from exactshap.testing import check_reader
@@ -78,6 +79,13 @@ UNITS = {  # name: (model, unit, names of the outputs where there are several or
     "lightgbm ranks": (lambda: lgb("lambdarank", RANKS), "score", None),
     "lightgbm root": (lambda: lgb("regression", reg_sqrt=True), ROOT, None),
     "lightgbm mape": (lambda: lgb("mape"), "target", None),
+    **{
+        f"lightgbm root, {objective}": (functools.partial(lgb, objective, reg_sqrt=True), ROOT, None)
+        for objective in ("regression_l1", "fair", "mape")
+    },
+    "lightgbm root, quantile": (lambda: lgb("quantile", reg_sqrt=True), ROOT, ("quantile 0.9",)),
+    "lightgbm root, ignored": (lambda: lgb("huber", reg_sqrt=True), "target", None),
+    "lightgbm root, of counts": (lambda: lgb("poisson", reg_sqrt=True), LOG, None),
     "lightgbm, own objective": (lambda: lgb(custom), "raw score", None),
     "catboost counts": (lambda: cat("Poisson"), LOG, None),
     "catboost classes": (lambda: cat("MultiClass", np.clip(RANKS, 0, 2)), SOFTMAX, ("0.0", "1.0", "2.0")),
@@ -129,6 +137,31 @@ def test_an_output_that_was_picked_says_which_it_is(name, output, unit):
     assert Explainer(UNITS[name][0](), output=output).reader.traits.unit == unit
 
 
+def test_the_response_of_a_root_is_not_the_root():
+    model = pytest.importorskip("lightgbm").LGBMRegressor(objective="mape", reg_sqrt=True, n_estimators=3, verbose=-1).fit(X, Y)
+    with pytest.raises(UnsupportedStructureError, match="unit of its score: signed square root of the target"):
+        Explainer(model, X[:5], output="response")
+    with pytest.raises(UnsupportedStructureError, match="add up to a signed square root"):
+        decompose_r2(model, X, Y)
+
+
+EARLY = {"pred_early_stop": True, "pred_early_stop_margin": 0.2, "pred_early_stop_freq": 2, "n_estimators": 15, "verbose": -1}
+
+
+@pytest.mark.parametrize("target", [Y > 1.0, np.clip(RANKS, 0, 2)], ids=["two", "three"])
+def test_predictions_that_leave_out_trees_are_no_sums_of_trees(target):
+    model = pytest.importorskip("lightgbm").LGBMClassifier(n_jobs=1, **EARLY).fit(X, target)
+    with pytest.raises(UnsupportedStructureError, match=r"pred_early_stop=True.*set_params.*explain\(model.predict_proba"):
+        Explainer(model, X[:5])
+    called = explain(model.predict_proba, X[:2], X[5:9])
+    np.testing.assert_array_equal(called.prediction, model.predict_proba(X[:2]))
+    check_reader(model.set_params(pred_early_stop=False), X[:2], X[5:9])
+
+
+def test_trees_of_regressions_are_never_left_out():
+    check_reader(pytest.importorskip("lightgbm").LGBMRegressor(n_jobs=1, **EARLY).fit(X, Y), X[:2], X[5:9])
+
+
 def test_a_raw_score_may_still_have_an_r2():
     assert np.isfinite(decompose_r2(lgb(custom), X, Y).values).all()
 
@@ -142,7 +175,15 @@ def test_hazards_and_survival_times_are_no_means_of_the_target(name):
         decompose_loss(model, X, Y)
 
 
-@pytest.mark.parametrize("name", ["xgboost quantiles", "xgboost cox", "lightgbm quantile"])
+@pytest.mark.parametrize("name", [name for name in UNITS if name.startswith("lightgbm root")])
+def test_scores_are_called_targets_only_where_they_are_what_lightgbm_predicts(name):
+    model = UNITS[name][0]()
+    scores, predicted = model.predict(X, raw_score=True), model.predict(X)
+    response = {ROOT: np.sign(scores) * scores**2, LOG: np.exp(scores), "target": scores}[UNITS[name][1]]
+    assert_close(response, predicted, np.abs(predicted).max(), 1, 1)
+
+
+@pytest.mark.parametrize("name", ["xgboost quantiles", "xgboost cox", "lightgbm quantile", "lightgbm root, quantile"])
 def test_files_have_the_same_names(name):
     make, unit, names = UNITS[name]
     model = make()

@@ -277,7 +277,8 @@ def _read(model: Model, request: Request) -> Reader:
         except AttributeError as error:
             refuse_missing_attribute(model, error)
             raise
-    if callable(getattr(model, "partial", None)) and callable(getattr(model, "get_all_unique_fs", None)):
+    # Of the class, as some models answer every name with a function (LightGBM's CVBooster)
+    if all(callable(getattr(type(model), name, None)) for name in ("partial", "get_all_unique_fs")):
         return importlib.import_module("exactshap.readers.additive.additive_model").read_structured(model, request)
     if callable(model):
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)

@@ -1,7 +1,8 @@
-"""Read XGBoost's ``gblinear`` boosters as linear margins."""
+"""Read XGBoost's ``gblinear`` boosters as linear margins, without the terms of missing cells."""
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
+from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, score_names, target_names
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
@@ -53,7 +55,17 @@ def read(model: Model, request: Request) -> AdditiveReader:
         LinearParts(weights[:-1], constant, _output_names(model), _unit(model)),
         fitted,
         replace(call, finish=outputs.pick),
+        encode=functools.partial(_encoded, model.missing, type(model).__name__, request.feature_names),
     )
+
+
+def _encoded(missing: float, owner: str, names: tuple[str, ...] | None, X: Table, what: str = "X") -> np.ndarray:
+    """Return rows with 0 in missing cells, of which XGBoost adds nothing."""
+    rows = X.numeric(what=what)
+    with np.errstate(over="ignore"):
+        # In the library's precision, in which cells and the missing value may agree
+        is_missing = np.isnan(rows) | (rows.astype(np.float32) == np.float32(missing))
+    return Table(np.where(is_missing, 0.0, rows), None, *rows.shape).finite(what, owner, names=X.names or names)
 
 
 def _unit(model: Model) -> str:

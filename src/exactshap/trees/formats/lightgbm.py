@@ -252,9 +252,11 @@ def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _unit(objective: list[str]) -> str:
-    if objective[0] == "regression" and "sqrt" in objective:
+    unit = _UNITS.get(objective[0], "raw score")
+    # ``reg_sqrt`` of all objectives that predict the target but "huber", which ignores the word
+    if unit == "target" and "sqrt" in objective and objective[0] != "huber":
         return "signed square root of the target"
-    return _UNITS.get(objective[0], "raw score")
+    return unit
 
 
 def _output_names(n_outputs: int, classes: Any, objective: str, tail: str) -> tuple[str, ...]:
