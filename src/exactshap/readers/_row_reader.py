@@ -69,12 +69,10 @@ class RowReader(Reader, Generic[Row]):
         return np.asarray(self.traits.weights)
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own prediction."""
         assert self.traits.own_call is not None
         return self.traits.own_call.of_table(self.traits.model, X)
 
     def game(self, X: Table) -> Game:
-        """Return the games of the rows, by their definition."""
         games = tuple(self._row_game(row) for row, _ in self._rows(X))
         return RowGames(games, self.traits.n_players, self.traits.n_outputs, self.traits.single_output)
 
@@ -107,7 +105,6 @@ class RowReader(Reader, Generic[Row]):
         )
 
     def bind(self, row: Table) -> Self | None:
-        """Return this reading with one reference row."""
         return self._bound(row)
 
     def _bound(self, rows: Table) -> Self:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ModelFormatError
-from exactshap.trees.ensemble._linear import LeafFunction
+from exactshap.trees.ensemble._linear import LeafFunction, offsets_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,6 @@ class RawTree:
     missing: np.ndarray | None = None
     zero_is_missing: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)
-    # The one output that a one-dimensional ``value`` adds to; -1: the only one, or all
     output: int = -1
     root: int = 0
     functions: dict[int, LeafFunction] = field(default_factory=dict)
@@ -87,7 +86,7 @@ class RawForest:
 
     @property
     def offset(self) -> np.ndarray:
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        return offsets_of(self.sizes)
 
     def dense_values(self, n_outputs: int) -> np.ndarray:
         """Return the values (n_nodes, n_outputs)."""
@@ -148,7 +147,7 @@ def _optional(raw: Sequence[RawTree], name: str, dtype: type) -> np.ndarray | No
 
 
 def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    offset = np.concatenate([[0], np.cumsum(sizes)])
+    offset = offsets_of(sizes)
     sets = [
         (int(offset[k]) + node, np.asarray(bits, np.uint32))
         for k, tree in enumerate(raw)

@@ -15,6 +15,7 @@ from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureE
 from exactshap.trees.ensemble._encode import encode
 from exactshap.trees.ensemble._flat import FlatTrees
 from exactshap.trees.ensemble._forest import RawForest, RawTree
+from exactshap.trees.ensemble._linear import taken
 from exactshap.trees.ensemble._routing import margin
 
 if TYPE_CHECKING:
@@ -217,10 +218,8 @@ def take_trees(trees: FlatTrees, chosen: np.ndarray) -> FlatTrees:
     chosen = np.asarray(chosen, np.int64)
     if len(chosen) == trees.n_trees and np.array_equal(chosen, np.arange(trees.n_trees)):
         return trees
-    sizes = np.diff(trees.tree_start)[chosen]
-    tree_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    shift = np.repeat(trees.tree_start[chosen] - tree_start[:-1], sizes)
-    nodes = np.arange(tree_start[-1]) + shift
+    tree_start, nodes = taken(trees.tree_start, chosen)
+    shift = nodes - np.arange(len(nodes))
     fields: dict[str, Any] = {
         name: getattr(trees, name)[nodes]
         for name in ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count", "cover", "value")
