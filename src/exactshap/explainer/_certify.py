@@ -29,6 +29,7 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
+from exactshap._runtime.slices import slices
 from exactshap.errors import ExactshapError
 from exactshap.explainer._solve import Cut, predict
 from exactshap.frames import Table, hybrid_cells
@@ -92,7 +93,7 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
     """
     if len(residual) > COMPARED_ROWS:
         # The worst of the worst of some rows each: of millions of rows each array in between counts
-        blocks = [slice(start, start + COMPARED_ROWS) for start in range(0, len(residual), COMPARED_ROWS)]
+        blocks = slices(len(residual), COMPARED_ROWS)
         limits = (tolerance[block] if isinstance(tolerance, np.ndarray) else tolerance for block in blocks)
         parts = [worst_of(residual[block], limit) for block, limit in zip(blocks, limits, strict=True)]
         residual, tolerance = np.array(parts).T

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._runtime.checks import check_count, checked_generator
+from exactshap._runtime.slices import slices
 from exactshap._runtime.words import fields_html
 from exactshap.errors import InputError, rows_from
 from exactshap.explainer._certify import Certified, Check, largest_of_rows, residual_of
@@ -383,8 +384,7 @@ def _products_along(game: ProductGame, directions: np.ndarray, t: float, size: i
     """Return the coefficient of x^size of the multilinear extension at t + x r, (n_rows, n_outputs)."""
     total, step = np.zeros((len(directions), game.n_outputs)), max(1, FACTORS // len(game.b))
     for i, direction in enumerate(directions):
-        for start in range(0, game.n_terms, step):
-            terms = slice(start, start + step)
+        for terms in slices(game.n_terms, step):
             powers = np.zeros((size + 1, len(game.b), len(game.c[terms])), np.result_type(game.a, game.b))
             powers[0] = 1.0
             for j, r in enumerate(direction):
@@ -427,8 +427,7 @@ def _by_quadrature(game: ProductGame) -> np.ndarray | None:
     total = np.zeros((n_rows, d, game.n_outputs))
     step = max(1, FACTORS // (len(game.b) * d))
     for i in range(n_rows):
-        for start in range(0, n_terms, step):
-            terms = slice(start, start + step)
+        for terms in slices(n_terms, step):
             a, b, c = game.a[i, None, terms], game.b[:, terms], game.c[terms]
             for t, w in zip((nodes + 1.0) / 2.0, weights / 2.0, strict=True):
                 factors = t * a + (1.0 - t) * b

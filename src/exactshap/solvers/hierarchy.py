@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactshap._runtime.slices import slices
 from exactshap.errors import BudgetError, InputError, UnsupportedStructureError
 from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
 from exactshap.semivalues import Branch, Hierarchy, Semivalue
@@ -102,7 +103,7 @@ def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Part:
     # Background rows first; where they leave room, several rows go together
     step = max(1, BLOCK_VALUES // max(1, game.n_terms))
     rows_at_once = max(1, step // game.n_background)
-    for rows, background in itertools.product(_slices(n_rows, rows_at_once), _slices(game.n_background, step)):
+    for rows, background in itertools.product(slices(n_rows, rows_at_once), slices(game.n_background, step)):
         sweep = _Sweep(game, hierarchy, rows, background)
         sweep.descend(hierarchy.tree, np.ones(()))
         values[rows] += sweep.values
@@ -110,10 +111,6 @@ def solve_product_hierarchy(game: ProductGame, hierarchy: Hierarchy) -> Part:
         empty[rows] += sweep.summed(game.b[background].prod(axis=2)[None])
         scale[rows] += sweep.heights()
     return Part(values, empty, full, part.method, error_bound=np.zeros(n_rows), scale=scale)
-
-
-def _slices(n: int, step: int) -> list[slice]:
-    return [slice(start, start + step) for start in range(0, n, step)]
 
 
 class _Sweep:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_sums, hsic_of_sums, whole_kernel
 from exactshap.decompose.pairwise._estimate import Estimate, Question, enough_rule, joint_values, residual_of
@@ -251,8 +252,7 @@ def _pair_sums(
             add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)
             add_sides(values, np.ones_like(weights), sums.plain, block.start, sums.plain, block.first)
             flat = values.reshape(shape[0], -1)
-            for start in range(0, len(orders), _PERMUTATIONS_AT_ONCE):
-                some = slice(start, start + _PERMUTATIONS_AT_ONCE)
+            for some in slices(len(orders), _PERMUTATIONS_AT_ONCE):
                 # Pairs i < i' only, and both kernels are symmetric.
                 sums.permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
         return sums

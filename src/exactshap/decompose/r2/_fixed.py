@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._input import Target, target_of, weights_of
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, check_seconds
@@ -62,7 +63,7 @@ def fixed_shares(
     _require_target(reader)
     target = Target(target_of(model, y, table), weights_of(sample_weight, table))
     target.require_variation()
-    blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, table.n_rows, BLOCK_ROWS)]
+    blocks = slices(table.n_rows, BLOCK_ROWS)
     parts = [
         _solve(reader.game(table.take(rows)), target.y[rows], target.weights[rows], reader.traits.model_name, table.n_rows)
         for rows in blocks

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from exactshap._runtime.slices import slices
 from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Instantiation, checked
 
 
@@ -73,8 +74,7 @@ class WeightingProblem:
         """Yield features (n, T), targets and weights by blocks of rows. Memory stays bounded."""
         # All rows at once would take T numbers per row.
         step = max(1, BLOCK_VALUES * 4 // max(1, self.n_terms))
-        for i in range(0, len(self.X), step):
-            rows = slice(i, i + step)
+        for rows in slices(len(self.X), step):
             yield self.features(rows), self.y[rows], self.weights[rows]
 
     def features(self, rows: slice) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import InputError
 from exactshap.readers.additive._terms import (
@@ -19,7 +20,6 @@ from exactshap.readers.additive._terms import (
     by_size,
     coalitions,
     row_products,
-    slices,
     weighted_mean,
 )
 from exactshap.solvers.additive import Stack

@@ -25,6 +25,7 @@ from typing import ClassVar, Protocol, cast
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.slices import slices
 from exactshap.errors import BudgetError
 from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
 
@@ -103,12 +104,6 @@ def by_size(players: Iterable[tuple[int, ...]]) -> list[list[int]]:
     for term, members in enumerate(players):
         terms.setdefault(len(members), []).append(term)
     return [terms[size] for size in sorted(terms)]
-
-
-def slices(n: int, step: int) -> Iterator[slice]:
-    """Yield slices of at most ``step`` that cover 0..n. A step is at least one."""
-    step = max(1, step)
-    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def weighted_mean(function: Callable[[np.ndarray], np.ndarray], reference: Reference, width: int) -> np.ndarray:

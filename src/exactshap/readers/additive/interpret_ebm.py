@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, require_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._binned import BinnedTerms, numeric_bins
-from exactshap.readers.additive._terms import slices
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.responses import Response, no_response, probabilities, probability
 from exactshap.solvers.additive import Bins, fill_cells

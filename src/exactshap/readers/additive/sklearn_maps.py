@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Model
 from exactshap.readers import (
     Outputs,
@@ -24,7 +25,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._monomials import MonomialTerms
-from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, TermBlock, slices
+from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, TermBlock
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, response_of
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.machine import clocked
+from exactshap._runtime.slices import slices
 from exactshap.readers.kernel_machines._streamed import Streamed
 from exactshap.readers.kernel_machines.machine import (
     BoundMachine,
@@ -64,8 +65,7 @@ class FoldedBackground(Strategy):
         for number, block in enumerate(blocks):
             folded = self._folded(number, len(blocks), block)
             step = max(1, FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns))
-            for start in range(0, len(values), step):
-                rows = slice(start, min(start + step, len(values)))
+            for rows in slices(len(values), step):
                 coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
         method = folded_method(machine.n_players, len(machine.mixture))
         return machine.finish(coalitions.part(semivalue, order, method), values, semivalue, order)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.process_settings import without_warnings
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
@@ -150,8 +151,7 @@ class KernelReader(Reader):
         total = np.zeros(self.traits.n_outputs)
         # The training rows come as an array, also where the model was fitted with names
         with without_warnings:
-            for start in range(0, table.n_rows, PREDICTED_ROWS):
-                block = slice(start, start + PREDICTED_ROWS)
+            for block in slices(table.n_rows, PREDICTED_ROWS):
                 predictions = np.asarray(self.predict(table.take(block)), float)
                 total += shares[block] @ predictions.reshape(len(predictions), -1)
         return total

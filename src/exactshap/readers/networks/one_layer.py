@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import BudgetError, InputError, InputTypeError, UnsupportedStructureError
 from exactshap.expansions import expand
@@ -63,7 +64,7 @@ class Units(NamedTuple):
         """Solve rectified units, one block of background rows after the other."""
         n_background, (d, n_units) = len(self.absent), self.row.shape
         step = max(1, _BLOCK_VALUES // max(1, d * n_units))
-        blocks = (slice(start, min(start + step, n_background)) for start in range(0, n_background, step))
+        blocks = slices(n_background, step)
         return functools.reduce(operator.add, (self._block(rows, semivalue, order, owner) for rows in blocks))
 
     def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Part:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from exactshap._runtime.slices import slices
 from exactshap.errors import BudgetError
 from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
@@ -79,8 +80,7 @@ class ResponseReader(PlayerReader):
         width = int(np.clip(_BLOCK_BYTES / (16.0 * d * n_background), 1, n_terms))
         step = int(np.clip(_BLOCK_BYTES / (16.0 * d * width), 1, max(len(scores), 1)))
         total = None
-        for start in range(0, n_terms, width):
-            terms = slice(start, start + width)
+        for terms in slices(n_terms, width):
             absent = _waves(expansion.rates[terms], self._absent)
             c = np.ascontiguousarray(coefficients[None, terms])
             rows = (

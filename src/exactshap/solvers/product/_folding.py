@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from exactshap._native import kernel
+from exactshap._runtime.slices import slices
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, Solution, count_sets, player_sets, set_sizes
@@ -114,8 +115,7 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
     coalitions = CoalitionTable(len(a), game.n_players, game.n_outputs)
     # As many terms at a time as fit
     step = max(LANES, TABLE_VALUES // 2**game.n_players)
-    for start in range(0, game.n_terms, step):
-        terms = slice(start, start + step)
+    for terms in slices(game.n_terms, step):
         folded = fold([(game.weights, b[:, :, terms])], game.n_players, a[:, :, terms].shape[2])
         coalitions.add(slice(None), a[:, :, terms], c[:, terms], folded)
     part = coalitions.part(semivalue, order, folded_method(game.n_players, game.n_background))

@@ -19,6 +19,7 @@ import numpy as np
 
 from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.machine import seconds_per_unit
+from exactshap._runtime.slices import slices
 from exactshap.errors import InputError
 from exactshap.semivalues import Beta, Semivalue, find
 from exactshap.solvers.rkhs._gp_factors import Factors, KernelFactors
@@ -203,7 +204,7 @@ def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.nd
 
 def _blocks(n_rows: int, values_per_row: int) -> list[slice]:
     step = max(1, BLOCK_VALUES // max(1, values_per_row))
-    return [slice(start, start + step) for start in range(0, n_rows, step)]
+    return slices(n_rows, step)
 
 
 def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import Component, Kernel
@@ -173,8 +174,7 @@ def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, 
 def _squared_norm(component: Component, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
     """Return c^T K c / s of each output, in blocks of rows, with K of amplitude 1."""
     total = np.zeros(len(coefficients))
-    for start in range(0, points.shape[1], NORM_ROWS):
-        rows = slice(start, start + NORM_ROWS)
+    for rows in slices(points.shape[1], NORM_ROWS):
         # The matrix includes s, and the norm divides by it once more
         gram = component.matrix(points.T[rows], points.T) / component.amplitude**2
         total += np.einsum("ol,lm,om->o", coefficients[:, rows], gram, coefficients, optimize=True)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactshap._native import Handle
+from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part
 from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
@@ -28,7 +29,7 @@ from exactshap.solvers.trees._path_engine import (
     steps_bytes,
     visit_shares,
 )
-from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees
 
@@ -84,7 +85,7 @@ class LeafEngine(WalkEngine):
 
     def _in_blocks(self, columns: np.ndarray, semivalue: Semivalue) -> Part:
         """Add the values of blocks of background rows. Rounding does not grow with their number."""
-        blocks = row_blocks(len(self.weights), ROWS_IN_TURN)
+        blocks = slices(len(self.weights), ROWS_IN_TURN)
         engines = [
             dataclasses.replace(self, background=np.ascontiguousarray(self.background[:, rows]), weights=self.weights[rows])
             for rows in blocks
@@ -153,8 +154,7 @@ class LeafEngine(WalkEngine):
         self, columns: np.ndarray, steps: Handle, background: Background, out: np.ndarray, scale: np.ndarray
     ) -> None:
         given = Handle(background)
-        for start in range(0, columns.shape[1], BLOCK_ROWS):
-            block = slice(start, start + BLOCK_ROWS)
+        for block in slices(columns.shape[1], BLOCK_ROWS):
             part = np.ascontiguousarray(columns[:, block])
             # The kernel writes contiguous rows, which a slice of ``out`` does not have
             values = np.zeros((*out.shape[:2], part.shape[1]))

@@ -12,6 +12,7 @@ from scipy.special import roots_legendre
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.slices import slices
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import Part, coarse_bound, enough_nodes, set_sizes
 from exactshap.solvers.trees._kernels import (
@@ -32,7 +33,7 @@ from exactshap.solvers.trees._kernels import (
     walk_singles,
 )
 from exactshap.solvers.trees._layout import binomials_and_offsets, outputs_of_trees, products_above, sum_by_tree
-from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, Paths, cover_shares, paths
 from exactshap.trees.ensemble import NodeArrays, sum_leaf_values
@@ -228,7 +229,7 @@ class WalkEngine(DeepEngine):
         of_order = weights[1] if order == 1 else SetWeights(weights, binomials, offsets)
         parts = []
         # A walk adds one background row after the other; blocks keep the rounding from growing with their number
-        for rows in row_blocks(len(self.weights), ROWS_IN_TURN):
+        for rows in slices(len(self.weights), ROWS_IN_TURN):
             out, scale = np.zeros((n_rows, offsets[order + 1], trees.n_outputs)), np.zeros((n_rows, trees.n_outputs))
             background = np.ascontiguousarray(self.background[:, rows])
             walk = walk_singles if order == 1 else walk_sets

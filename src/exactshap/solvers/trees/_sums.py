@@ -19,11 +19,6 @@ def whole_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
     return (np.ones(len(weights)), float(weights[0])) if np.all(weights == weights[0]) else (weights, 1.0)
 
 
-def row_blocks(n_rows: int, size: int) -> list[slice]:
-    """Cut the rows into blocks of ``size``."""
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
-
-
 def pairwise_sum(parts: Iterable[np.ndarray]) -> np.ndarray:
     """Add arrays two by two: rounding grows with the logarithm of their number (Higham 2002, section 4.2).
 

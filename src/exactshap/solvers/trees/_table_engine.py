@@ -11,6 +11,7 @@ from scipy.special import binom
 
 from exactshap._native import Handle
 from exactshap._runtime.cache import BoundedCache, copied_state
+from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees._kernels import (
@@ -27,7 +28,7 @@ from exactshap.solvers.trees._kernels import (
     sweep_few_sets,
 )
 from exactshap.solvers.trees._layout import TableLayout, lay_rows, routes_of, runs_of
-from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, row_blocks, whole_weights
+from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, whole_weights
 from exactshap.trees import FlatTrees
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import offsets_of
@@ -83,10 +84,10 @@ def tabulate_background(
 
     # Equal weights of more than one row: ones
     if unit < 1.0:  # counts, which add up without rounding
-        for rows in row_blocks(len(background), BACKGROUND_BLOCK):
+        for rows in slices(len(background), BACKGROUND_BLOCK):
             add(rows, table)
     else:
-        table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in row_blocks(len(background), ROWS_IN_TURN))
+        table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in slices(len(background), ROWS_IN_TURN))
     # So far a cell counts the rows that fail exactly S; sums over subsets make that the rows that fail nothing outside S
     sum_survival(layout.leaves, start, table)
     # Last, so that all sums before are of whole numbers where weights are equal

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.cache import BoundedCache, copied_state
+from exactshap._runtime.slices import slices
 from exactshap.games import ProductGame, with_equal_shares
 from exactshap.kernels import Component
 from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
@@ -152,8 +153,7 @@ class BoundMachine:
         """Yield background weights and absent factors, or distances, for blocks of terms: (n_background, n_players, n_terms)."""
         mixture = self.mixture
         step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
-        for start in range(0, len(mixture), step):
-            rows = slice(start, start + step)
+        for rows in slices(len(mixture), step):
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
     def tiles(self) -> Iterable[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import TableLike
 from exactshap.kernels import Component, Kernel, ScaledMixture
 
@@ -62,8 +63,7 @@ class RadialTerms:
 
     def cut(self, width: int) -> Iterator[RadialTerms]:
         """Yield pieces of at most ``width`` terms."""
-        for start in range(0, self.points.shape[1], width):
-            terms = slice(start, start + width)
+        for terms in slices(self.points.shape[1], width):
             yield RadialTerms(self.kernel, self.coefficients[:, terms], np.ascontiguousarray(self.points[:, terms]))
 
 
@@ -208,8 +208,7 @@ def cut_terms(block: ExpansionPart | Monomials, width: int) -> Iterator[Expansio
     if n_terms <= width:
         yield block
         return
-    for start in range(0, n_terms, width):
-        terms = slice(start, start + width)
+    for terms in slices(n_terms, width):
         coefficients = np.ascontiguousarray(block.coefficients[:, terms])
         if isinstance(block, Monomials):
             yield Monomials(block.powers[:, terms], coefficients, block.magnitudes[terms])
