@@ -93,6 +93,18 @@ def test_explain_writes_the_values_that_the_library_gives(files, fitted, capsys)
     assert "data.csv, 40 rows x 4 features" in (files / "report.html").read_text()
 
 
+def test_kept_columns_that_are_no_features_need_not_be_dropped(files, fitted):
+    X = fitted[1]
+    arguments = ["explain", "model.joblib", "data.csv", "--target", "y", "--allow-pickle", "--background", "background.csv"]
+    assert run(*arguments, "--drop", "id", "--output", "dropped.csv") == 0
+    assert run(*arguments, "--keep", "id", "--keep", "[bold]bmi", "--output", "kept.csv") == 0
+    kept, other = pandas.read_csv("kept.csv"), pandas.read_csv("dropped.csv")
+    pandas.testing.assert_frame_equal(kept[other.columns], other)
+    assert list(kept["id"]) == list(range(40))
+    np.testing.assert_allclose(kept["[bold]bmi"], X["[bold]bmi"], rtol=roundings(4))
+    assert run(*arguments, "--output", "none.csv") == 2  # neither kept nor dropped
+
+
 def test_offsets_are_a_column_of_the_data(files, fitted, capsys):
     model, X, _ = fitted
     X.assign(y=0.0, id=range(40), log_exposure=X["age"] / 2).to_csv("insured.csv", index=False)

@@ -304,7 +304,7 @@ def test_the_command_writes_reasons_and_a_letter(tmp_path, monkeypatch, capsys):
     assert frame["id"].tolist() == list(range(103, 109))
     assert frame["reason_1"].fillna("").tolist() == expected.texts[:, 0].tolist()
     assert {"lower_1", "kept_2", "hash"} <= set(frame.columns)
-    assert "letter written" in capsys.readouterr().out
+    assert "letter of row 3, the first of 6, written to letter.html" in capsys.readouterr().out
     assert (tmp_path / "letter.html").exists()
     explanation.save("saved.npz")
     assert run("reasons", "saved.npz", "--adverse", "negative") == 0

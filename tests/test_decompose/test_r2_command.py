@@ -42,6 +42,22 @@ def test_command_prints_and_writes_what_the_function_gives(files, game, capsys):
     assert (folder / "p.svg").read_text().lstrip().startswith("<?xml")
 
 
+def test_reference_rows_may_have_the_target_and_the_weights(files):
+    """The same file for both, as for the other commands."""
+    import pandas
+    from joblib import dump
+    from sklearn.linear_model import Ridge
+
+    _, frame, folder = files
+    X = frame[["age", "bmi", "sex"]]
+    model = Ridge().fit(X, frame["cost"])
+    dump(model, folder / "m.joblib")
+    common = ("r2", folder / "m.joblib", folder / "d.parquet", "--target", "cost", "--sample-weight", "w", "--allow-pickle")
+    assert run(*common, "--background", folder / "d.parquet", "--out", folder / "t.csv") == 0
+    shares = decompose_r2(model, X, frame["cost"], background=X, sample_weight=frame["w"])
+    pandas.testing.assert_frame_equal(pandas.read_csv(folder / "t.csv"), shares.to_frame(), rtol=conditioned(1e5))
+
+
 def test_command_says_what_is_wrong_in_one_line(files, capsys):
     _, _, folder = files
     assert run("r2", folder / "m.json", folder / "d.parquet", "--target", "price") == 2

@@ -52,10 +52,13 @@ class Task:
         """Read the files; return the bound Explainer and the rows."""
         rows = self.file.name  # first, as reading the model takes longer
         explainer = self.without_data()
-        X = take_columns(self.table.native, tuple(name for name in self.drop if name != self.offset), what=rows)
+        traits = explainer.reader.traits
+        features = traits.fitted_names or (None if traits.background is None else traits.background.names)
+        kept = [name for name in self.keep if name not in self.drop and _is_unknown(name, features)]
+        X = take_columns(self.table.native, tuple(name for name in (*self.drop, *kept) if name != self.offset), what=rows)
         if self.offset is not None:
             take_columns(X, (self.offset,), what=rows)  # raises if it is not there
-        self._refuse_unknown(X, explainer.reader.traits.fitted_names)
+        self._refuse_unknown(X, traits.fitted_names)
         return explainer, X
 
     @cached_property
@@ -83,6 +86,11 @@ class Task:
             raise InputError(f"There is no row {outside}", f"{self.file.name} has {table.n_rows} rows, numbered from 0")
         return everything[self.rows]
 
+    @property
+    def first_row(self) -> int:
+        """Return the number of the first chosen row."""
+        return 0 if self.is_saved else int(self._row_numbers[0])
+
     @cached_property
     def table(self) -> Table:
         return self._whole if self.rows is None else self._whole.take(self._row_numbers)
@@ -108,10 +116,7 @@ class Task:
         return take_columns(table, there, what=self.background.name)
 
     def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
-        from exactshap.frames import underscored
-
-        known = None if fitted is None else {*fitted, self.offset}
-        unknown = [name for name in column_names(X) if known is not None and not {name, underscored(name)} & known]
+        unknown = [name for name in column_names(X) if name != self.offset and _is_unknown(name, fitted)]
         if unknown:
             raise InputError(
                 f"{self.file.name} has columns that the model was not fitted with",
@@ -130,6 +135,13 @@ class Task:
         """Explain all rows, with a progress line if it takes long."""
         explainer, X = self.explainer()
         return explainer(X, index=index, order=order, offset=self.offset)
+
+
+def _is_unknown(name: str, fitted: tuple[str, ...] | None) -> bool:
+    """Say whether a column is none that the model was fitted with; some libraries write white space as underscores."""
+    from exactshap.frames import underscored
+
+    return fitted is not None and name not in fitted and underscored(name) not in fitted
 
 
 def command_line() -> str:

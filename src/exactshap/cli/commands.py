@@ -251,7 +251,9 @@ def reasons(
         write_table(frame_of(found.explanation.data, {**before, **found.columns()}, None), out)
         screen.print(f"table written to {out}")
     if letter is not None:
-        screen.print(f"letter written to {found.letter(letter)}")
+        rows = found.explanation.n_rows
+        which = f"letter of row {task.first_row}, the first of {rows:,}," if rows > 1 else "letter"
+        screen.print(f"{which} written to {found.letter(letter)}")
 
 
 @options.takes_task()

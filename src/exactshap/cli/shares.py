@@ -92,7 +92,10 @@ def r2(
     wide = as_table(table, what=data.name)
     y, weights = (None if name is None else wide.column((wide.names or ()).index(name)) for name in (target, sample_weight))
     fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
-    reference = None if background is None else take_columns(read_table(background), (), what=background.name)
+    reference = None if background is None else read_table(background)
+    if background is not None:
+        there = column_names(reference)
+        reference = take_columns(reference, tuple(name for name in out_of_X if name in there), what=background.name)
     shares = exactshap.decompose_r2(
         fitted,
         X,
