@@ -681,6 +681,24 @@ def folds(table=ARRAY, targets=TARGET, **question):
     return [explain(SVR().fit(ARRAY[a], targets[a]), rows(b), rows(a[:10]), **question) for a, b in KFold(3).split(ARRAY)]
 
 
+@pytest.mark.parametrize("sizes", [(10, 10, 10), (10, 11, 12), (10, 11, None)])
+def test_parts_with_backgrounds_of_their_own_say_so(sizes):
+    """They said that no background was passed."""
+    models = [SVR().fit(ARRAY[:40], TARGET[:40])] * 3
+    parts = [
+        explain(model, ARRAY[40:45], None if size is None else ARRAY[:size]) for model, size in zip(models, sizes, strict=True)
+    ]
+    if None in sizes:
+        with pytest.raises(InputError, match="one question"):
+            Explanation.concat(parts)
+        return
+    whole = Explanation.concat(parts)
+    words = "10 rows" if len(set(sizes)) == 1 else "each part's own"
+    assert whole.facts()["background"].startswith(words)
+    for text in (repr(whole), repr(whole[2:7])):
+        assert "mean prediction over the background rows" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     ("name", "question"),
     [

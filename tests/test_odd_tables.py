@@ -142,7 +142,7 @@ def test_numbers_in_every_layout_is_read_by_its_numbers(library, layout):
             assert any("np.ascontiguousarray(X)" in str(warning.message) for warning in caught)
 
 
-def test_labels_of_rows_in_another_order_are_warned_of():
+def test_labels_of_rows_in_another_order_are_warned_of(tmp_path):
     """Cells go to the rows by position, as in scikit-learn, and a Series that was shuffled alone is another target."""
     target, shuffled = pd.Series(Y), pd.Series(Y)[::-1]
     explanation = explain(FOREST, FRAME)
@@ -150,6 +150,8 @@ def test_labels_of_rows_in_another_order_are_warned_of():
         "y": lambda y: decompose_r2(FOREST, FRAME, y),
         "sample_weight": lambda weights: decompose_r2(FOREST, FRAME, Y, sample_weight=weights**2),
         "column": lambda labels: explanation.by(labels > 0.0),
+        "mask": lambda labels: explanation[labels > 0.0],
+        "target": lambda labels: explanation.report(tmp_path / "page.html", target=labels),
     }
     for what, call in calls.items():
         with warnings.catch_warnings():

@@ -67,8 +67,10 @@ def concat(cls: type[Kind], parts: Iterable[ExplanationData], names: Sequence[st
     found["n_evaluations"] = sum(part.n_evaluations for part in listed)
     seconds = [part.seconds for part in listed if part.seconds is not None]
     found["seconds"] = sum(seconds) if len(seconds) == len(listed) else None
-    for name in ("background_size", "background_hash"):
-        found[name] = getattr(first, name) if len({getattr(part, name) for part in listed}) == 1 else None
+    sizes, digests = ({getattr(part, name) for part in listed} for name in ("background_size", "background_hash"))
+    # 0: each part has its own, which is not the same as none at all
+    found["background_size"] = first.background_size if len(sizes) == 1 else 0
+    found["background_hash"] = first.background_hash if len(digests) == 1 else None
     return cls(**found, **_masks(listed))
 
 

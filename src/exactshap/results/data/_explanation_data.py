@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from exactshap.errors import InputError
+from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate, largest_of_rows, within
 from exactshap.results.data._named_values import NamedValues
@@ -88,6 +89,8 @@ class ExplanationData:
         """
         if isinstance(rows, tuple) and len(rows) == 2:
             return self[rows[0]]._of_players(rows[1])
+        if self.data is not None and getattr(getattr(rows, "dtype", None), "kind", "") == "b":
+            warn_of_other_order(as_table(self.data, allow_empty=True), rows, "mask")
         chosen = validation.row_numbers(rows, self.n_rows)
         changes: dict[str, Any] = {name: array[chosen] for name, array in self._arrays(_PER_ROW)}
         if np.ndim(self.error_bound):

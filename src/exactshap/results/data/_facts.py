@@ -121,8 +121,8 @@ def _covariance(explanation: ExplanationData) -> str:
 
 
 def _background(explanation: ExplanationData) -> str:
-    if explanation.background_size is None:
-        return ""
+    if not explanation.background_size:
+        return "" if explanation.background_size is None else "each part's own"
     digest = f", SHA-256 {explanation.background_hash[:12]}" if explanation.background_hash else ""
     return f"{explanation.background_size} {'row' if explanation.background_size == 1 else 'rows'}{digest}"
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError
+from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.data._cells import cell_text
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ def named_target(explanation: Data, target: Column) -> Data:
 
 def observe(explanation: ExplanationData, target: Column) -> Observed:
     """Compare predictions with observations: classes of a classifier, or numbers in the unit of the target."""
+    if explanation.data is not None:
+        warn_of_other_order(as_table(explanation.data, allow_empty=True), target, "target")
     given = np.asarray(target, object)
     unit, several = explanation.unit, explanation.output_names is not None
     of_class = _OF_CLASS.fullmatch(unit)

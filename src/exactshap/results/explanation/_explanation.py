@@ -85,7 +85,8 @@ class Explanation(ExplanationData):
     seconds : float or None
         Wall time.
     background_size, background_hash : int and str, or None
-        Of the reference rows: how many, and the first digits of the SHA-256 of their cells.
+        Of the reference rows: how many (0: joined parts with different numbers of them), and the first digits of the SHA-256 of
+        their cells.
     groups : mapping of player name to a sequence of columns (numbers or names), or None
         The columns of each player that is a group.
     covariances : array of shape (n_rows, n_players, n_players[, n_outputs]), or None
