@@ -596,7 +596,7 @@ def test_bad_pairs_are_refused():
         with pytest.raises(
             InputTypeError, match=r"must hold v\(\{j\}\) - v\(empty\)\. Got (NoneType|ndarray).*index=\"moebius\""
         ):
-            explanation.plot.shape("a", nothing)
+            explanation.plot.shape("a", nothing, output=0)
     with pytest.raises(UnknownNameError, match="Unknown feature 'd'"):
         prepare_shape(explanation, main, "d")
     with pytest.raises(InputError, match="There is no feature 7"):

@@ -43,6 +43,7 @@ from exactshap.results.data._frames import write_parquet as write_parquet
 from exactshap.results.data._importance import Importance as Importance
 from exactshap.results.data._importance import bootstrap_deviations as bootstrap_deviations
 from exactshap.results.data._importance import checked_background_values as checked_background_values
+from exactshap.results.data._importance import expansion as expansion
 from exactshap.results.data._importance import importance as importance
 from exactshap.results.data._importance import interval_around as interval_around
 from exactshap.results.data._importance import normal_reach as normal_reach

@@ -333,6 +333,15 @@ def _student_reach(level: float, freedom: np.ndarray | float) -> np.ndarray:
 _DRAWS_AT_ONCE = 2**22
 
 
+def expansion(level: float, n: int) -> float:
+    r"""Return the factor of percentiles of resamples of n numbers, :math:`\sqrt{n / (n - 1)}\, t_{n-1} / z` (Hesterberg 2015).
+
+    >>> round(expansion(0.95, 2), 2), round(expansion(0.95, 30), 2)
+    (9.17, 1.06)
+    """
+    return float(_student_reach(level, n - 1.0)) / normal_reach(level) * float(np.sqrt(n / (n - 1)))
+
+
 def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator, level: float) -> np.ndarray:
     r"""Return deviations (n_bootstrap, ...) of the means of resampled rows from the mean, for intervals of a level.
 
@@ -351,8 +360,7 @@ def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.ran
     for start in range(0, n_bootstrap, step):
         count = min(step, n_bootstrap - start)
         deviations[start : start + count] = generator.multinomial(n, np.full(n, 1.0 / n), size=count) @ flat / n
-    wider = _student_reach(level, n - 1.0) / normal_reach(level) * np.sqrt(n / (n - 1))
-    return wider * deviations.reshape(n_bootstrap, *values.shape[1:])
+    return expansion(level, n) * deviations.reshape(n_bootstrap, *values.shape[1:])
 
 
 def interval_around(centre: np.ndarray, deviations: np.ndarray, level: float) -> np.ndarray:

@@ -21,6 +21,7 @@ from exactshap.results.data import (
     ExplanationData,
     cells,
     checked_background_values,
+    expansion,
     frame_of,
     game_sentence,
     normal_reach,
@@ -367,16 +368,19 @@ def _resampled(
     The background is drawn again, with replacement; the values are means over it.
 
     .. math:: \phi^{(b)}_j = \frac1m \sum_z n^{(b)}_z\, \phi_j(x; z)
+
+    Percentiles of few background rows are wider by Student's quantile.
     """
     m, (n, k) = len(by_background), players.shape
     counts = checked_generator(random_state).multinomial(m, np.full(m, 1.0 / m), size=n_bootstrap) / m
     intervals, kept = np.full((n, k, 2), np.nan), np.full((n, k), np.nan)
-    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    tails, wider = [(1.0 - level) / 2.0, (1.0 + level) / 2.0], expansion(level, m)
     for i in range(n):
         found = players[i][players[i] >= 0]
         values = counts @ by_background[:, i]
         adverse = sign * values
         kth = np.partition(adverse, -min(k, adverse.shape[1]), axis=1)[:, -min(k, adverse.shape[1])]
-        intervals[i, : len(found)] = np.quantile(values[:, found], tails, axis=0).T
+        mean = by_background[:, i, found].mean(axis=0)
+        intervals[i, : len(found)] = (mean + wider * (np.quantile(values[:, found], tails, axis=0) - mean)).T
         kept[i, : len(found)] = np.mean(adverse[:, found] >= np.maximum(kth, 0.0)[:, None], axis=0)
     return intervals, kept
