@@ -1,6 +1,7 @@
 """Bars, dots, colours of choice and the palette."""
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import interpret.glassbox as glassbox
@@ -487,6 +488,15 @@ def test_a_heatmap_numbers_rows_and_keeps_a_long_unit_inside(n_rows):
     box = ax.figure.axes[-1].yaxis.label.get_window_extent()
     assert box.y0 >= 0
     assert box.y1 <= ax.figure.bbox.height
+
+
+def test_square_tables_of_values_are_no_distances():
+    """SciPy warned of values that are symmetric with a diagonal of zeros."""
+    values = 1.0 - np.eye(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = prepare_heatmap(linear(values, values=values))
+    assert sorted(found.order) == list(range(5))
 
 
 @pytest.mark.parametrize("exponent", [-1000, 1000])
