@@ -13,12 +13,12 @@ import pytest
 import xgboost
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, FastICA
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -426,3 +426,49 @@ def test_long_doubles_are_certified_with_a_tolerance_from_the_sizes_of_terms(kin
         moved = explained.astype(LONG) - background.mean(axis=0)
         values = np.einsum("ij,lj,lk->ijk", moved, points.astype(LONG), coefficients.astype(LONG))
         assert np.abs(explanation.values.reshape(values.shape) - values).max() <= np.max(explanation.tolerance)
+
+
+# -- labels that are numbers: those of columns next to places, those of classes next to numbers of outputs -----------------
+
+MOVED = pd.DataFrame(FRAME.to_numpy(), columns=[3, 1, 0, 2])
+LINEAR = Ridge().fit(MOVED, Y)  # keeps no names, as labels that are numbers are none for scikit-learn
+
+
+def test_a_group_of_numbers_that_are_places_and_labels_is_refused():
+    def grouped(*members, frame=MOVED):
+        return explain(LINEAR, frame[:3], frame[5:20], groups={"pair": members}).values
+
+    with pytest.raises(
+        InputError, match=r"names column 0\. One column has that label, another one, '3', that place.*'0' or '3'"
+    ):
+        grouped(0, 1)
+    np.testing.assert_array_equal(grouped("3", 1), grouped("3", "1"))
+    tens = MOVED.set_axis([10, 20, 30, 40], axis=1)
+    np.testing.assert_array_equal(grouped(10, 40, frame=tens), grouped(0, 3, frame=tens))
+
+
+def test_rows_aligned_for_a_model_without_names_are_warned_of():
+    back = MOVED[[2, 0, 3, 1]]
+    with pytest.warns(ExplanationWarning, match="fitted without feature names.*order of the background"):
+        explain(LINEAR, MOVED[:3], back[5:20], align=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExplanationWarning)
+        explain(LINEAR, MOVED[:3], MOVED[5:20], align=True)
+        explain(FOREST, FRAME[FRAME.columns[::-1]][:3], FRAME[5:20], align=True)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), RandomForestClassifier(3, random_state=0)], ids=lambda m: type(m).__name__
+)
+def test_the_number_of_an_output_that_is_the_label_of_another_class(model):
+    model.fit(FRAME, np.digitize(Y, [-0.3, 0.3]) + 1)
+    with pytest.warns(
+        ExplanationWarning, match="output=1 is the number of an output. It is that of the class 2. Pass output='1'"
+    ):
+        numbered = explain(model, FRAME[:3], FRAME[5:20], output=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExplanationWarning)
+        np.testing.assert_array_equal(explain(model, FRAME[:3], FRAME[5:20], output="2").values, numbered.values)
+        explain(model, FRAME[:3], FRAME[5:20], output=0)
+        model.fit(FRAME, np.digitize(Y, [-0.3, 0.3]))
+        explain(model, FRAME[:3], FRAME[5:20], output=1)

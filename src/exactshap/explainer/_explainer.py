@@ -20,7 +20,7 @@ from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, change
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import refuse_or_warn, wrap
-from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape, warn_of_number
 from exactshap.explainer._solve import solve_rows, values_by_background_row
 from exactshap.frames import Shape, Table, as_table, check_columns, with_column_of
 from exactshap.games import normalised_weights
@@ -136,6 +136,7 @@ class Explainer:
         with reading, np.errstate(all="ignore"):  # the certificate reports overflow
             self.reader: Reader = read(model, self._request)
         check_names(self.reader, self._request)
+        warn_of_number(self.reader, output)
         self._certifier, self._changes = Certifier(self.reader), Changes(model, self._request, self.reader)
         # Explanations carry it, so that those of different backgrounds are not compared or joined by mistake.
         self._background_hash = None if table is None else fingerprint(table.native)
@@ -339,7 +340,12 @@ class Explainer:
         elif fitted is None and table.names is not None and background is not None and background.names is None:
             warn(f"X has feature names, but {reader.traits.model_name} was fitted without feature names")
         names = background.names if fitted is None and background is not None else fitted
-        return check_columns(table, names, len(reader.traits.feature_names), owner=reader.traits.model_name, align=self.align)
+        owner = reader.traits.model_name
+        checked = check_columns(table, names, len(reader.traits.feature_names), owner=owner, align=self.align)
+        if fitted is None and checked is not table:
+            got, do = "Columns of X were put in the order of the background", "It must be that of the fit"
+            warn(message(f"{owner} was fitted without feature names", got, do), ExplanationWarning)
+        return checked
 
 
 def explain(

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_jobs, check_memory_limit
 from exactshap._runtime.types import Model
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, warn
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, message, warn
 from exactshap.frames import Shape, Shaped, Table, underscored
 from exactshap.readers import Reader, Request
 
@@ -72,6 +72,17 @@ def aligned(table: Table, model: Model) -> Table:
     if wanted == here or sorted(wanted) != sorted(here):
         return table
     return table.select([here.index(name) for name in wanted])
+
+
+def warn_of_number(reader: Reader, output: object) -> None:
+    """Warn where ``output`` counts to one class and is the label of another."""
+    classes = getattr(reader.traits.model, "classes_", None)
+    if isinstance(output, bool) or not isinstance(output, (int, np.integer)) or not isinstance(classes, np.ndarray):
+        return
+    labels, (name, *others) = [str(label) for label in classes], reader.traits.output_names
+    if not others and name != str(output) and {name, str(output)} <= set(labels):
+        do = f"Pass output={str(output)!r} for the class {output}, output={name!r} for this one"
+        warn(message(f"output={output} is the number of an output", f"It is that of the class {name}", do), ExplanationWarning)
 
 
 def check_names(reader: Reader, request: Request) -> None:

@@ -255,6 +255,18 @@ def _column_number(member: Model, feature_names: tuple[str, ...], group: Any) ->
         raise InputTypeError(
             f"Group {group!r} must hold names or numbers of columns", f"Got {member!r}", "Masks and slices are not accepted"
         )
-    if 0 <= int(member) < len(feature_names):
-        return int(member)
+    places = {j for j in (int(member),) if 0 <= j < len(feature_names)}
+    # Labels of frames may be numbers, too
+    label = str(member)
+    if label in feature_names:
+        places.add(feature_names.index(label))
+    if len(places) > 1:
+        named, placed = repr(label), repr(feature_names[int(member)])
+        raise InputError(
+            f"Group {group!r} names column {member}",
+            f"One column has that label, another one, {placed}, that place",
+            f"Pass its label as text: {named} or {placed}",
+        )
+    if places:
+        return places.pop()
     raise InputError(f"Group {group!r} names column {member}", f"There are {len(feature_names)} columns")
