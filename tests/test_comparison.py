@@ -79,6 +79,24 @@ def test_intervals_of_few_rows_cover(sizes):
     assert np.mean((found.mean_intervals[..., 0] <= 0.0) & (found.mean_intervals[..., 1] >= 0.0)) > 0.89
 
 
+def test_groups_of_close_numbers_stay_apart():
+    """Six digits made days such as 20240101 and 20240102 one group, without a word, and four digits quarters of close numbers."""
+    days = 20240101.0 + np.arange(12) % 3
+    found = linear(np.ones((12, 1))).by(days)
+    assert found.labels == ("20240101", "20240102", "20240103")
+    assert tuple(found.n_rows) == (4, 4, 4)
+    found = linear(np.ones((20, 1))).by(100_000.0 + np.arange(20), bins=2)
+    assert found.labels == ("1e+05 to 1.0001e+05", "1.0001e+05 to 1.0002e+05")
+    assert tuple(linear(np.ones((20, 1))).by(1.0 + 1e-9 * np.arange(20)).n_rows) == (5, 5, 5, 5)
+
+
+def test_infinite_cells_belong_to_the_groups_at_the_ends():
+    cells = np.r_[np.inf, -np.inf, np.arange(20.0), np.nan]
+    found = linear(np.ones((23, 1))).by(cells, bins=2)
+    assert found.labels == ("-inf to 9.5", "9.5 to inf", "missing")
+    assert tuple(found.n_rows) == (11, 11, 1)
+
+
 def test_the_drift_is_the_mmd_of_the_data():
     first, second = two()
     found = first.compare(second, n_permutations=19).drift

@@ -195,16 +195,29 @@ def _labels(cells: np.ndarray, bins: int) -> list[str]:
     if numbers is None:
         return [cell_text(cell) or MISSING for cell in cells]
     known = numbers[~np.isnan(numbers)]
-    if len(np.unique(known)) <= MAX_VALUES_UNBINNED:
-        return [MISSING if np.isnan(number) else f"{number:g}" for number in numbers]
+    if len(distinct := np.unique(known)) <= MAX_VALUES_UNBINNED:
+        texts = dict(zip(distinct.tolist(), _distinct(distinct, 6), strict=True))
+        return [texts.get(number, MISSING) for number in numbers.tolist()]
     check_count("bins", bins, 2)
-    # Many equal cells make quantiles coincide: there are then fewer groups than bins.
-    edges = np.unique(np.quantile(known, np.linspace(0.0, 1.0, bins + 1)))
-    last = len(edges) - 2
-    names = [f"{edges[k]:.4g} to {edges[k + 1]:.4g}" for k in range(last + 1)]
+    # Many equal cells make quantiles coincide: there are then fewer groups than bins. Between infinities lies no number
+    edges = np.unique(np.quantile(known[np.isfinite(known)], np.linspace(0.0, 1.0, bins + 1)))
+    edges[[0, -1]] = min(edges[0], known.min()), max(edges[-1], known.max())
+    last, ends = len(edges) - 2, _distinct(edges, 4)
+    names = [f"{ends[k]} to {ends[k + 1]}" for k in range(last + 1)]
     # The largest number lies on the last edge, and belongs to the last group.
     place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, last)
     return [MISSING if np.isnan(number) else names[k] for number, k in zip(numbers, place, strict=True)]
+
+
+def _distinct(numbers: np.ndarray, digits: int) -> list[str]:
+    """Return distinct numbers as distinct texts, of more digits where these are not enough.
+
+    >>> _distinct(np.array([20240101.0, 20240102.0]), 6), _distinct(np.array([0.5, 1.0]), 6)
+    (['20240101', '20240102'], ['0.5', '1'])
+    """
+    while len(set(texts := [f"{number:.{digits}g}" for number in numbers])) < len(numbers) and digits < 17:
+        digits += 1
+    return texts
 
 
 def _order(cells: np.ndarray) -> np.ndarray:
