@@ -1,5 +1,7 @@
 """Networks of a few sigmoid units: their values and slopes, which games they are taken for, and their errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,8 +9,8 @@ from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.sampled._correction import corrected_by_folds
-from exactshap.solvers.sampled._network import FIRST_STEPS, LONGEST, MORE_STEPS, Network, cross_fit
-from tolerances import VARIANCE_RATIO, assert_close
+from exactshap.solvers.sampled._network import FIRST_STEPS, KEPT, LENGTHS, LONGEST, MORE_STEPS, TURNED, UNITS, Network, cross_fit
+from tolerances import DIFFERENCES, VARIANCE_RATIO, assert_close
 
 
 def random_network(rng, n_players, n_outputs, steepness=1.0):
@@ -58,16 +60,34 @@ def test_a_network_learns_another_one():
     assert np.mean((fitted.predict(points) - target) ** 2) < 0.01 * np.mean(target**2)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_units_turn_to_where_squares_fall_fastest(n_outputs):
+    rng = np.random.default_rng(8)
+    points, target = rng.choice([-1.0, 1.0], size=(50, 6)), rng.normal(size=(50, n_outputs))
+    start = Network.starts(6, n_outputs)[0]
+    added = start.turned(points, target).weights - KEPT * start.weights
+    np.testing.assert_allclose(np.linalg.norm(added, axis=1), LENGTHS[:, 0] * np.linalg.norm(start.weights, axis=1))
+
+    def squares(weights):  # near weights of 0, where a unit whose bias is 0 is its sum
+        return replace(start, weights=weights, bias=np.zeros((UNITS, 1))).squares(points, target)
+
+    steps = 1e-6 * np.eye(UNITS * 6).reshape(-1, UNITS, 6)
+    falls = np.array([squares(-step) - squares(step) for step in steps]).reshape(UNITS, 6)
+    directions = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (added, falls)]
+    np.testing.assert_allclose(*directions, atol=DIFFERENCES)
+
+
 def test_the_best_of_several_starts_goes_on():
     """The one that misses least of the pairs it was fitted to after the first steps, for each fold on its own."""
-    rng = np.random.default_rng(11)
+    rng = np.random.default_rng(19)
     points = rng.choice([-1.0, 1.0], size=(200, 9))
     target = np.sign(points @ rng.integers(1, 9, size=9) - 0.5)[:, None]
     starts, folds = Network.starts(9, 1), np.arange(200) % 4
     chosen = set()
     for fold, network in enumerate(cross_fit(starts, points, target, folds, np.array([1e9]))):
         known = points[folds != fold], target[folds != fold]
-        tried = [start.fitted(*known, FIRST_STEPS) for start in starts]
+        begun = [*(start.turned(*known) for start in starts[:TURNED]), *starts[TURNED:]]
+        tried = [start.fitted(*known, FIRST_STEPS) for start in begun]
         best = min(range(len(starts)), key=lambda k: np.sum((tried[k].predict(known[0]) - known[1]) ** 2))
         chosen.add(best)
         np.testing.assert_array_equal(network.weights, tried[best].fitted(*known, MORE_STEPS).weights)
