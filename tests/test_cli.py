@@ -429,7 +429,7 @@ def test_rows_are_chosen_by_a_filter(files, fitted):
     assert list(table["row"]) == list(table["id"]) == list(wanted)
 
 
-def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
+def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys, monkeypatch):
     for name, rows in (("may", "0:20"), ("june", "20:")):
         assert run("explain", "model.joblib", "data.csv", *COMMON, "--rows", rows, "-o", f"{name}.npz") == 0
     capsys.readouterr()
@@ -440,9 +440,23 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys):
     np.testing.assert_allclose(table["difference"], june.values.mean(axis=0) - may.values.mean(axis=0), rtol=conditioned(1e6))
     assert {"lower", "upper", "mmd_contribution", "mmd_p"} <= set(table)
     assert (files / "change.png").read_bytes()[:4] == b"\x89PNG"
-    assert run("compare", "may.npz", "june.npz", "--no-drift", "--report", "june.html", "--threshold", "0.0001") == 0
+    typed = [
+        "compare",
+        "may.npz",
+        "june.npz",
+        "--no-drift",
+        "--level",
+        "0.9",
+        "--report",
+        "june.html",
+        "--threshold",
+        "0.00012345678",
+    ]
+    monkeypatch.setattr(sys, "argv", ["exactshap", *typed])
+    assert run(*typed) == 0
     assert "changed beyond the threshold: " in " ".join(capsys.readouterr().out.split())
-    assert "--threshold 0.0001" in (files / "june.html").read_text(encoding="utf-8")
+    # All settings, as a page of other ones has other intervals
+    assert f"exactshap {' '.join(typed)}" in (files / "june.html").read_text(encoding="utf-8")
     assert run("compare", "may.npz", "--by", "age", "--no-drift") == 0
     assert "by age, 4 groups" in capsys.readouterr().out
     assert run("compare", "may.npz", "--by", "age", "--report", "by.html") != 0

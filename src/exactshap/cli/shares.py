@@ -177,9 +177,7 @@ def compare(
 
         if not isinstance(result, Comparison):
             raise InputError("--report compares two explanations", "Got --by", "Leave --report out, or pass A and B")
-        typed = f"exactshap compare {first} {second} --report {report}"
-        typed += "" if threshold is None else f" --threshold {threshold:g}"
-        result.report(report, threshold=threshold, command=typed)
+        result.report(report, threshold=threshold, command=command_line())
         changed = ", ".join(result.changed(threshold)) or "none"
         console().print(f"report written to {report}; changed beyond the threshold: {changed}")
     write_outputs(result, out, picture, lambda result: result.plot(output=output).figure)
