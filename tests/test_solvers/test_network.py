@@ -9,7 +9,17 @@ from exactshap.games import OracleGame, all_masks
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.sampled._correction import corrected_by_folds
-from exactshap.solvers.sampled._network import FIRST_STEPS, KEPT, LENGTHS, LONGEST, MORE_STEPS, TURNED, UNITS, Network, cross_fit
+from exactshap.solvers.sampled._network import (
+    FIRST_STEPS,
+    KEPT,
+    LENGTHS,
+    LONGEST,
+    MORE_STEPS,
+    TURNED,
+    UNITS,
+    Network,
+    cross_fit,
+)
 from tolerances import DIFFERENCES, VARIANCE_RATIO, assert_close
 
 
