@@ -12,6 +12,7 @@ from exactshap.games._composed import weighted_sum as weighted_sum
 from exactshap.games._composed import with_equal_shares as with_equal_shares
 from exactshap.games._games import AdditiveGame, Game, OracleGame, ProductGame, all_masks
 from exactshap.games._games import check_masks as check_masks
+from exactshap.games._games import coalition_products as coalition_products
 from exactshap.games._games import n_coalitions as n_coalitions
 from exactshap.games._games import normalised_weights as normalised_weights
 from exactshap.games._games import player_of_columns as player_of_columns

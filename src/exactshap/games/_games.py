@@ -121,6 +121,15 @@ def all_masks(n_players: int) -> np.ndarray:
     return masks
 
 
+def coalition_products(factors: np.ndarray, *, absent: bool = False) -> np.ndarray:
+    """Return products (2^n_players, n) of factors (n_players, n) over members of each coalition of ``all_masks``, or all others."""
+    # Each player doubles the table: coalitions with it are second
+    table = np.ones((1, factors.shape[1]))
+    for factor in factors:
+        table = np.concatenate([table * factor, table] if absent else [table, table * factor])
+    return table
+
+
 def frozen(array: np.ndarray) -> np.ndarray:
     """Return a read-only view."""
     view = array.view()

@@ -24,7 +24,7 @@ from exactshap.decompose.r2._input import Target, target_of, weights_of
 from exactshap.decompose.r2._result import R2Decomposition, R2Sums, check_seconds
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import as_table
-from exactshap.games import AdditiveGame, ProductGame
+from exactshap.games import AdditiveGame, ProductGame, coalition_products
 from exactshap.readers import Reader, Request, is_of_target, read
 from exactshap.results.decomposition import frame_kind
 from exactshap.solvers import solve
@@ -166,21 +166,13 @@ def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: st
 
 def _by_coalitions(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return Shapley(Q) from Q of every coalition; bit j of its number is player j."""
-    # the complement of coalition s is 2^d - 1 - s
-    outside = sum(weight * _table(b) for weight, b in zip(game.weights, game.b, strict=True))[::-1] * game.c[:, 0]
+    absent = sum(weight * coalition_products(b.T, absent=True) for weight, b in zip(game.weights, game.b, strict=True))
+    outside = absent * game.c[:, 0]
     squares = np.zeros(2**game.n_players)
     for a, target, weight in zip(game.a, y, weights, strict=True):
-        values = np.einsum("sl,sl->s", _table(a), outside) + game.constant[0]
+        values = np.einsum("sl,sl->s", coalition_products(a.T), outside) + game.constant[0]
         squares += weight * (target - values) ** 2
     return np.asarray(solve(AdditiveGame(game.n_players, [range(game.n_players)], [squares])).values).ravel()
-
-
-def _table(factors: np.ndarray) -> np.ndarray:
-    """Return products of the factors (n_terms, d) in each coalition, of shape (2^d, n_terms)."""
-    table = np.ones((1, len(factors)))
-    for j in range(factors.shape[1]):
-        table = np.concatenate([table, table * factors[:, j]])
-    return table
 
 
 def _by_pairs(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from exactshap._runtime.process_settings import single_threaded_blas
+from exactshap.games import all_masks, coalition_products
 from exactshap.semivalues import Semivalue, find
 
 # Players: two tables of 2^12 products for each term.
@@ -92,8 +93,8 @@ Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return M (second half, first half) and both halves' tables (2^half, n_rows) of one term."""
     half = len(inside) // 2
-    mean = (_products(outside[half:], absent=True) * weights) @ _products(outside[:half], absent=True).T
-    return mean, _products(inside[:half]), _products(inside[half:])
+    mean = (coalition_products(outside[half:], absent=True) * weights) @ coalition_products(outside[:half], absent=True).T
+    return mean, coalition_products(inside[:half]), coalition_products(inside[half:])
 
 
 def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
@@ -108,11 +109,11 @@ def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
 
 def _for_all(d: int, semivalue: Semivalue) -> Combine:
     """Return the map from a term's halves to all players' values."""
-    half = d // 2
-    sizes = _sizes(d - half)[:, None] + _sizes(half)
+    first_masks, second_masks = all_masks(d // 2), all_masks(d - d // 2)
+    sizes = second_masks.sum(axis=1)[:, None] + first_masks.sum(axis=1)
     p = np.concatenate([semivalue.weights(d), [0.0]])
     joining = p[sizes] + np.where(sizes > 0, p[sizes - 1], 0.0)
-    members = [_members(half), _members(d - half)]
+    members = [masks.T.astype(float) for masks in (first_masks, second_masks)]
 
     def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         joined = joining * mean
@@ -125,27 +126,9 @@ def _for_all(d: int, semivalue: Semivalue) -> Combine:
     return combine
 
 
-def _sizes(n_players: int) -> np.ndarray:
-    """Return the number of members of every coalition, (2^n_players,)."""
-    return _members(n_players).sum(axis=0).astype(int)
-
-
-def _members(n_players: int) -> np.ndarray:
-    """Return the members of every coalition as zeros and ones, (n_players, 2^n_players)."""
-    return (np.arange(2**n_players) >> np.arange(n_players)[:, None] & 1).astype(float)
-
-
 def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> np.ndarray:
     """Return the weight of v(S) in each player's value, (n_chosen, 2^d). Bit j of the column number is player j."""
-    members, sizes, p = _members(d), _sizes(d), semivalue.weights(d)
+    masks, p = all_masks(d), semivalue.weights(d)
+    sizes = masks.sum(axis=1)
     joining, staying = p[np.maximum(sizes - 1, 0)], -p[np.minimum(sizes, d - 1)]
-    return np.stack([np.where(members[player] > 0, joining, staying) for player in players])
-
-
-def _products(factors: np.ndarray, *, absent: bool = False) -> np.ndarray:
-    """Return products (2^n_players, n) of factors (n_players, n) over the members of each coalition, or over all others."""
-    # Each player doubles the table: coalitions with it are second, so that bit j of a row's number is player j
-    table = np.ones((1, factors.shape[1]))
-    for factor in factors:
-        table = np.concatenate([table * factor, table] if absent else [table, table * factor])
-    return table
+    return np.stack([np.where(masks[:, player], joining, staying) for player in players])
