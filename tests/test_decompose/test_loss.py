@@ -200,3 +200,17 @@ def test_a_classifier_that_predicts_something_else_is_caught(monkeypatch):
     monkeypatch.setattr(type(model), "predict_proba", lambda self, X: np.full((len(X), 2), 0.5))
     with pytest.raises(ExactnessError, match=r"do not add up to its own prediction\. Row"):
         decompose_loss(model, X, y > 0)
+
+
+@pytest.mark.parametrize(("objective", "loss"), [("Logloss", "log_loss"), ("Poisson", "poisson")])
+def test_a_plain_catboost_is_certified_by_its_response(objective, loss):
+    catboost = pytest.importorskip("catboost")
+    X, y = data(n=60)
+    target, settings = (
+        (y > 0).astype(int),
+        {"iterations": 5, "depth": 3, "loss_function": objective, "allow_writing_files": False},
+    )
+    estimator = catboost.CatBoostClassifier if loss == "log_loss" else catboost.CatBoostRegressor
+    models = catboost.CatBoost(settings), estimator(**settings)
+    found = [decompose_loss(model.fit(X, target, verbose=False), X, target, loss=loss).values for model in models]
+    np.testing.assert_array_equal(*found)

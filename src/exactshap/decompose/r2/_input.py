@@ -204,10 +204,16 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
     return one
 
 
+_CATBOOST = {"log-odds": "Probability", "log of the target": "Exponent"}  # predictions on the scale of y
+
+
 def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:
     """Return the model's own prediction on the scale of y, for the certificate."""
     if ensemble.unit in ("probability", "log-odds") and hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(table.native), float)[:, -1]
+    if ensemble.library == "catboost":  # a plain CatBoost predicts raw scores by default
+        kind = _CATBOOST.get(ensemble.unit, "RawFormulaVal")
+        return np.asarray(model.predict(table.native, prediction_type=kind), float).reshape(table.n_rows, -1)[:, -1]
     # Names were compared above; XGBoost would refuse arrays for a model with names.
     if ensemble.library == "xgboost":
         predict = model.predict if hasattr(model, "get_booster") else model.inplace_predict
