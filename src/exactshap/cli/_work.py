@@ -138,7 +138,7 @@ class Task:
 
 
 def _is_unknown(name: str, fitted: tuple[str, ...] | None) -> bool:
-    """Say whether a column is none that the model was fitted with; some libraries write white space as underscores."""
+    """Say whether a column is none that the model was fitted with. Some libraries write white space as underscores."""
     from exactshap.frames import underscored
 
     return fitted is not None and name not in fitted and underscored(name) not in fitted

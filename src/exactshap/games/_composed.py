@@ -96,7 +96,7 @@ def weighted_sum(arrays: Iterable[np.ndarray], weights: Sequence[np.ndarray], co
 
 
 def affine(game: Game, factor: float, shift: float) -> Game:
-    """Return the game factor * v + shift, of the same kind where that is a product or additive game."""
+    """Return the game factor * v + shift. Product and additive games stay of their kind."""
     if isinstance(game, ProductGame):
         c = game.c[:, 0] if game.single_output else game.c
         a = game.a[0] if game.n_rows is None else game.a

@@ -122,7 +122,7 @@ def all_masks(n_players: int) -> np.ndarray:
 
 
 def coalition_products(factors: np.ndarray, *, absent: bool = False) -> np.ndarray:
-    """Return products (2^n_players, n) of factors (n_players, n) over members of each coalition of ``all_masks``, or all others."""
+    """Return products (2^n_players, n) of the factors of each coalition's members, or of all others."""
     # Each player doubles the table: coalitions with it are second
     table = np.ones((1, factors.shape[1]))
     for factor in factors:

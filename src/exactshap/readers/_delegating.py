@@ -98,7 +98,7 @@ class AffineReader(DelegatingReader):
         return self.traits.own_call.of_table(self.traits.model, X)
 
     def game(self, X: Table) -> Game:
-        """Return factor * v(S) + shift; if v(empty) is 0 by definition, each player gets an equal share of the shift."""
+        """Return factor * v(S) + shift. If v(empty) is 0 by definition, each player gets an equal share of the shift."""
         game = self.inner.game(X)
         if self.traits.value_function != "normalized":
             return affine(game, self.factor, self.shift)

@@ -313,7 +313,7 @@ def _csv(file: StoredFile, types: CsvTypes) -> Any:
 
 
 def _stream(file: StoredFile) -> Any:
-    """Open a file, unpacked by its suffix in capitals, too; the reader takes plain paths itself."""
+    """Open a file, unpacked by its suffix in capitals, too. The reader takes plain paths itself."""
     file.check()
     if file.filesystem is not None:
         return file.filesystem.open_input_stream(file.path, compression=file.compression)

@@ -187,7 +187,7 @@ class TreeReader(Reader):
 
 
 def _of_trees(request: Request, ensemble: TreeModel) -> Request:
-    """Return the request for what the trees add up, which may be the response; other responses are refused."""
+    """Return the request for what the trees add up. It may be the response; other responses are refused."""
     if not request.asks_response:
         return request
     if ensemble.unit != "probability" and (request.output, ensemble.unit) != ("response", "target"):

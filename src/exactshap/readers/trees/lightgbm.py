@@ -30,7 +30,7 @@ def read(model: Model, request: Request) -> Reader:
 
 
 def _require_all_trees(model: Model, ensemble: TreeModel) -> None:
-    """Refuse estimators whose predictions leave out trees of rows with a large margin."""
+    """Refuse estimators that leave out trees of rows with a large margin."""
     if ensemble.objective in _STOPPING and hasattr(model, "get_params") and model.get_params().get("pred_early_stop"):
         method = "predict_proba" if hasattr(model, "predict_proba") else "predict"
         raise UnsupportedStructureError(

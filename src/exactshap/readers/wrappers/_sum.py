@@ -245,7 +245,7 @@ class SumReader(Reader):
         return Solution(total, parts[0].sets, n_evaluations=calls, approximation_error=error)
 
     def _total(self, arrays: Iterable[np.ndarray], constant: np.ndarray | float = 0.0) -> np.ndarray:
-        """Return the weighted sum (...[, n_outputs]) of one array of each member: predictions, values or v(S) of masks."""
+        """Return the weighted sum (...[, n_outputs]) of one array of each member. Arrays are predictions, values or v(S) of masks."""
         pairs = zip(self.members, arrays, strict=True)
         columns = (array[..., None] if member.reader.traits.single_output else array for member, array in pairs)
         return self._squeezed(weighted_sum(columns, [member.weights for member in self.members], constant))

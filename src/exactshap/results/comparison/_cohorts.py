@@ -210,7 +210,9 @@ def _labels(cells: np.ndarray, bins: int) -> list[str]:
 
 
 def _distinct(numbers: np.ndarray, digits: int) -> list[str]:
-    """Return distinct numbers as distinct texts, of more digits where these are not enough.
+    """Return distinct numbers as distinct texts.
+
+    They have more digits where the usual ones are not enough.
 
     >>> _distinct(np.array([20240101.0, 20240102.0]), 6), _distinct(np.array([0.5, 1.0]), 6)
     (['20240101', '20240102'], ['0.5', '1'])

@@ -125,7 +125,9 @@ def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) ->
 
 
 def near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return values times a power of two, below one, so that squares neither overflow nor vanish, and the power.
+    """Return values times a power of two, and the power.
+
+    They are below one, so that squares neither overflow nor vanish.
 
     >>> near_one(np.array([-3e300, 1e300]))[0].round(2), near_one(np.zeros(2))
     (array([-0.56,  0.19]), (array([0., 0.]), 0))

@@ -257,7 +257,7 @@ def _of_sampled(
     shared: np.ndarray | None,
     level: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the intervals and standard errors of values with noise, of which ``shared`` is that of all rows."""
+    """Return the intervals and standard errors of values with noise. ``shared`` is that of all rows."""
     if shared is not None:
         # It does not average out: it is added to the error of the mean, as for independent terms.
         wider = np.hypot(error, shared)
@@ -334,7 +334,9 @@ _DRAWS_AT_ONCE = 2**22
 
 
 def expansion(level: float, n: int) -> float:
-    r"""Return the factor of percentiles of resamples of n numbers, :math:`\sqrt{n / (n - 1)}\, t_{n-1} / z` (Hesterberg 2015).
+    r"""Return the factor of percentiles of resamples of n numbers.
+
+    It is :math:`\sqrt{n / (n - 1)}\, t_{n-1} / z` (Hesterberg 2015).
 
     >>> round(expansion(0.95, 2), 2), round(expansion(0.95, 30), 2)
     (9.17, 1.06)
@@ -343,7 +345,7 @@ def expansion(level: float, n: int) -> float:
 
 
 def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.random.Generator, level: float) -> np.ndarray:
-    r"""Return deviations (n_bootstrap, ...) of the means of resampled rows from the mean, for intervals of a level.
+    r"""Return deviations (n_bootstrap, ...) of resampled means, for intervals of a level.
 
     .. math:: \frac{t_{n-1}}{z}\, \sqrt{\frac{n}{n-1}}\, \Bigl(\frac{1}{n} \sum_i w_{bi} \phi_i - \bar\phi\Bigr), \qquad
               w_b \sim \mathrm{Multinomial}(n; 1/n, \dots, 1/n)

@@ -145,7 +145,7 @@ def _written(data: TableLike) -> bytes:
 
 
 def _with_categories(data: TableLike) -> Any:
-    """Return an Arrow table that names categories of numbers, which Parquet would give back as the numbers."""
+    """Return an Arrow table that names categories of numbers. Parquet would give them back as the numbers."""
     arrow = require("pyarrow", "frames", purpose="Saving a frame")
     table = arrow.Table.from_pandas(data) if frame_kind(data) == "pandas" else data
     categories = {}

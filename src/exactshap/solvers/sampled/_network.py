@@ -52,7 +52,9 @@ class Network:
         return [cls(*(rng.uniform(-reach, reach, shape).T for shape in shapes)) for rng in rngs]
 
     def turned(self, points: np.ndarray, target: np.ndarray) -> Network:
-        r"""Return the network with units turned to where squares fall fastest from weights of 0, where most jumps and bends are.
+        r"""Return the network with units turned to where squares fall fastest.
+
+        The fall is that from weights of 0: most jumps and bends are there.
 
         .. math:: w_h \leftarrow 0.2\, w_h + \ell_h \lVert w_h \rVert\, g_h / \lVert g_h \rVert, \qquad g_h = \sum_{i,k} o_{kh}\, y_{ik}\, x_i
         """
