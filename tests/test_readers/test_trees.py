@@ -17,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 from exactshap import Explainer, decompose_r2, explain, trees
 from exactshap.errors import (
     BudgetError,
-    ExactnessError,
     ExplanationWarning,
     InputError,
     UnknownNameError,
@@ -433,14 +432,6 @@ def test_splits_of_missing_values_alone(background):
     model = of("lightgbm", rows, "LGBMRegressor", np.isnan(rows[:, 0]) + 0.01 * rows[:, 1], **settings)[0]()
     assert np.isinf(convert(model).trees.threshold).any()
     check_reader(model, rows[:20], None if background is None else rows[background])
-
-
-def test_early_stops_of_predictions_are_seen():
-    settings = {"pred_early_stop": True, "pred_early_stop_margin": 0.01, "pred_early_stop_freq": 1, "n_estimators": 6}
-    model = of("lightgbm", HOLES, "LGBMClassifier", Y > 0, **settings)[0]()
-    np.testing.assert_array_equal(Explainer(model).reader.predict(as_table(HOLES)), own(model, HOLES))
-    with pytest.raises(ExactnessError, match="do not add up"):
-        Explainer(model)(HOLES)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------------------
