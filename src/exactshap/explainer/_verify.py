@@ -382,7 +382,7 @@ def _added_sums(game: SumGame, semivalue: Semivalue, order: int, directions: np.
 
 def _products_along(game: ProductGame, directions: np.ndarray, t: float, size: int) -> np.ndarray:
     """Return the coefficient of x^size of the multilinear extension at t + x r, (n_rows, n_outputs)."""
-    total, step = np.zeros((len(directions), game.n_outputs)), max(1, FACTORS // len(game.b))
+    total, step = np.zeros((len(directions), game.n_outputs)), FACTORS // len(game.b)
     for i, direction in enumerate(directions):
         for terms in slices(game.n_terms, step):
             powers = np.zeros((size + 1, len(game.b), len(game.c[terms])), np.result_type(game.a, game.b))
@@ -425,7 +425,7 @@ def _by_quadrature(game: ProductGame) -> np.ndarray | None:
     nodes, weights = np.polynomial.legendre.leggauss(d // 2 + 1)
     mixture = np.full(len(game.b), 1.0 / len(game.b)) if game.weights is None else game.weights
     total = np.zeros((n_rows, d, game.n_outputs))
-    step = max(1, FACTORS // (len(game.b) * d))
+    step = FACTORS // (len(game.b) * d)
     for i in range(n_rows):
         for terms in slices(n_terms, step):
             a, b, c = game.a[i, None, terms], game.b[:, terms], game.c[terms]

@@ -17,5 +17,6 @@ from exactshap.games._games import n_coalitions as n_coalitions
 from exactshap.games._games import normalised_weights as normalised_weights
 from exactshap.games._games import player_of_columns as player_of_columns
 from exactshap.games._games import squeeze as squeeze
+from exactshap.games._games import unmasked as unmasked
 
 __all__ = ["AdditiveGame", "Game", "OracleGame", "ProductGame", "all_masks"]

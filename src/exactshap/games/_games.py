@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,6 +68,11 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
             f"`masks` must have shape (n_masks, {n_players})", f"Got {np.shape(masks)}", "Pass one boolean per player"
         )
     return array.astype(bool, copy=False)
+
+
+def unmasked(returned: Any) -> np.ndarray:
+    """Return what a function returned as an array, with NaN where a masked one hides cells."""
+    return np.asarray(returned.astype(float).filled(np.nan) if np.ma.is_masked(returned) else returned)
 
 
 def player_of_columns(players: Sequence[Sequence[int]], n_columns: int) -> np.ndarray:
@@ -424,10 +429,7 @@ class OracleGame:
         coalitions = np.array(check_masks(masks, self.n_players), order="C")
         coalitions.setflags(write=False)
         try:
-            returned = self.function(coalitions)
-            values = np.asarray(returned)
-            if isinstance(returned, np.ma.MaskedArray):
-                values = np.where(np.ma.getmaskarray(returned), np.nan, values)
+            values = unmasked(self.function(coalitions))
         # Our own errors are clear already
         except ExactshapError:
             raise

@@ -142,12 +142,14 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         sums, within = np.zeros(shape), np.zeros((shape[0], labels.shape[1]))
+        if not labels.shape[1]:
+            # Only permutations need single pairs: without them the compiled pass stores none.
+            sweep.add(panel, sums)
+            return sums, within
         for block, values in sweep.blocks(panel):
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
             add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
-            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(
-                *values.shape[:2], labels.shape[1]
-            )
+            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[0], block.height, -1)
             within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
         return sums, within
 

@@ -11,6 +11,7 @@ from exactshap._runtime.threads import raise_if_cancelled
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, hybrid_frame, with_unique_index
+from exactshap.games import unmasked
 
 
 def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -179,7 +180,7 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
         do = f"Return that column alone: lambda rows: function(rows)[{added[0]!r}]"
         raise InputTypeError(f"{name} must return real numbers", f"Got its rows with {added} next to them", do)
     try:
-        values = np.asarray(returned.astype(float).filled(np.nan) if np.ma.is_masked(returned) else returned)
+        values = unmasked(returned)
     except (ValueError, TypeError) as error:
         raise InputError(f"{name} must return one number a row", f"Got {type(returned).__name__}: {error}") from error
     if values.dtype.kind == "O":
@@ -217,18 +218,21 @@ def _way_to_rows(returned: Any) -> str:
 
 
 def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
-    label = next((value for value in values.flat if isinstance(value, str)), None)  # "10" is one, too
+    text = next((value for value in values.flat if isinstance(value, str)), None)
+    if text is not None:  # "10" is a label, too
+        raise _no_number(text, name)
     try:
-        if label is None:
-            return values.astype(float)
-        cause = None
+        return values.astype(float)
     except (ValueError, TypeError) as error:
-        label, cause = values.flat[0], error
-    raise InputTypeError(
+        raise _no_number(values.flat[0], name) from error
+
+
+def _no_number(value: object, name: str) -> InputTypeError:
+    return InputTypeError(
         f"{name} must return real numbers",
-        f"Got {type(label).__name__} such as {_brief(label)}",
+        f"Got {type(value).__name__} such as {_brief(value)}",
         "Pass predict_proba or decision_function instead of a predict that returns labels",
-    ) from cause
+    )
 
 
 def _brief(value: object) -> str:

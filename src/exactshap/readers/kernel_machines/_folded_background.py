@@ -64,8 +64,7 @@ class FoldedBackground(Strategy):
         blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
         for number, block in enumerate(blocks):
             folded = self._folded(number, len(blocks), block)
-            step = max(1, FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns))
-            for rows in slices(len(values), step):
+            for rows in slices(len(values), FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns)):
                 coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
         method = folded_method(machine.n_players, len(machine.mixture))
         return machine.finish(coalitions.part(semivalue, order, method), values, semivalue, order)

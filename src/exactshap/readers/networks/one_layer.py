@@ -63,8 +63,7 @@ class Units(NamedTuple):
     def meet_in_the_middle(self, semivalue: Semivalue, order: int, owner: str) -> Part:
         """Solve rectified units, one block of background rows after the other."""
         n_background, (d, n_units) = len(self.absent), self.row.shape
-        step = max(1, _BLOCK_VALUES // max(1, d * n_units))
-        blocks = slices(n_background, step)
+        blocks = slices(n_background, _BLOCK_VALUES // max(1, d * n_units))
         return functools.reduce(operator.add, (self._block(rows, semivalue, order, owner) for rows in blocks))
 
     def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Part:

@@ -203,8 +203,7 @@ def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.nd
 
 
 def _blocks(n_rows: int, values_per_row: int) -> list[slice]:
-    step = max(1, BLOCK_VALUES // max(1, values_per_row))
-    return slices(n_rows, step)
+    return slices(n_rows, BLOCK_VALUES // max(1, values_per_row))
 
 
 def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:

@@ -55,6 +55,7 @@ class RawTree:
     missing: np.ndarray | None = None
     zero_is_missing: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)
+    # The one output that a one-dimensional ``value`` adds to; -1: the only one, or all
     output: int = -1
     root: int = 0
     functions: dict[int, LeafFunction] = field(default_factory=dict)

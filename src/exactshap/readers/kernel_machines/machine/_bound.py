@@ -152,8 +152,7 @@ class BoundMachine:
     def background_tiles(self, block: ExpansionPart | Monomials | RadialTerms) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield background weights and absent factors, or distances, for blocks of terms: (n_background, n_players, n_terms)."""
         mixture = self.mixture
-        step = max(1, self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns))
-        for rows in slices(len(mixture), step):
+        for rows in slices(len(mixture), self.tile_values // max(1, block.coefficients.shape[1] * self.n_columns)):
             yield mixture[rows], np.ascontiguousarray(self.absent(block, rows))
 
     def tiles(self) -> Iterable[tuple[ExpansionPart | Monomials, np.ndarray, np.ndarray]]:
