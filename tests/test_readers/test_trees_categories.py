@@ -123,6 +123,8 @@ def test_gaps_numbers_and_unseen_names(library, one_hot):
         for call in (explain, lambda *tables: decompose_r2(*tables, TARGET)):
             with pytest.raises(InputError, match=rf"{words}. XGBoost refuses them or, before 3.4"):
                 call(model, unseen)
+        with pytest.raises(InputError, match=f"In background, {words}"):
+            explain(model, frame[:3], unseen)
         return
     with pytest.warns(ExplanationWarning, match=words):
         np.testing.assert_allclose(convert(model).predict(unseen), model.predict(unseen), rtol=roundings(50))

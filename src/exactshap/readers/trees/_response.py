@@ -156,7 +156,7 @@ class _TreeHybrids:
     def __init__(self, margin: TreeReader) -> None:
         self._ensemble = ensemble = margin.ensemble
         self.has_paths = ensemble.trees.linear is None  # leaves are numbers, so that a walk knows all margins on its way
-        background = encode(ensemble, margin.traits.reference)
+        background = encode(ensemble, margin.traits.reference, "background")
         players = _player_of_node(margin), margin.traits.n_players
         owner = player_of_columns(margin.tree_players, ensemble.trees.n_features)
         self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, owner)

@@ -97,7 +97,7 @@ class TreeReader(Reader):
         if self.traits.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
-            rows = encode(ensemble, self.traits.reference)
+            rows = encode(ensemble, self.traits.reference, "background")
             check_cells(ensemble.trees, rows, "background")
             # Here, as v(empty) is the sum of our own routing: a misread split would move every value without a sign.
             self._check_background(self.predict(self.traits.reference), rows)
@@ -121,7 +121,7 @@ class TreeReader(Reader):
         return solution.renamed(f"{solution.method}; {reading}") if reading else solution
 
     def game(self, X: Table) -> ProductGame:
-        rows = None if self.traits.background is None else encode(self.ensemble, self.traits.background)
+        rows = None if self.traits.background is None else encode(self.ensemble, self.traits.background, "background")
         return _leaf_game(self.ensemble.trees, self.tree_players, encode(self.ensemble, X), rows, self.traits.weights)
 
     def bind(self, row: Table) -> TreeReader | None:

@@ -37,28 +37,29 @@ class Columns(Protocol):
     def hashed(self) -> HashedColumns | None: ...
 
 
-def encode(model: Columns, table: TableLike) -> np.ndarray:
+def encode(model: Columns, table: TableLike, what: str = "X") -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
     those that the model never saw are missing values, as in LightGBM and scikit-learn, with an ExplanationWarning.
     XGBoost 3.2 gives unseen names the code of a neighbour, so they are refused there. CatBoost hashes any name.
+    ``what`` names the table in messages.
     """
     if model.hashed is not None:
-        return model.hashed.encode(table)
+        return model.hashed.encode(table, what)
     if not model.categories and math.isnan(model.missing_value) and model.library != "lightgbm":
-        return table.numeric(absent=model.absent)
-    named = _named_categories(model, table)
+        return table.numeric(what=what, absent=model.absent)
+    named = _named_categories(model, table, what)
     if not named and model.library == "lightgbm":
-        return _without_zeros(table.numeric())
+        return _without_zeros(table.numeric(what=what))
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
-    X[:, plain] = (table.select(plain) if named else table).numeric(absent=model.absent) if plain else 0.0
+    X[:, plain] = (table.select(plain) if named else table).numeric(what=what, absent=model.absent) if plain else 0.0
     if not np.isnan(model.missing_value):
         # Before categories are coded: their codes are not compared with the missing value
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
-        X[:, j] = _codes(table, j, known, model.library)
+        X[:, j] = _codes(table, j, known, model.library, what)
     if model.library == "lightgbm":
         return _without_zeros(X)
     # Negative codes, including fractions, are invalid there
@@ -139,7 +140,7 @@ def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) ->
     return replace(table, native=frame.with_columns(*series).to_native())
 
 
-def _named_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, ...]]:
+def _named_categories(model: Columns, table: TableLike, what: str = "X") -> dict[int, tuple[Any, ...]]:
     """Return the categories of named columns, in the order of codes."""
     coded = [j for j, known in enumerate(model.categories) if known is not None]
     if model.library == "scikit-learn":  # it has its own encoder, also for arrays
@@ -150,7 +151,7 @@ def _named_categories(model: Columns, table: TableLike) -> dict[int, tuple[Any, 
         return _lightgbm_categories(model, table)
     categorical = set(_categorical_columns(table)) if coded else set()
     return {
-        j: model.categories[j] or _own_categories(table, j)
+        j: model.categories[j] or _own_categories(table, j, what)
         for j in coded
         if j in categorical or table.column(j).dtype.kind not in "fiu"
     }
@@ -191,11 +192,11 @@ def _categorical_columns(table: TableLike) -> list[int]:
     return [j for j, name in enumerate(table.names) if str(schema[name]).startswith(("Categorical", "Enum"))]
 
 
-def _own_categories(table: TableLike, j: int) -> tuple[Any, ...]:
+def _own_categories(table: TableLike, j: int, what: str) -> tuple[Any, ...]:
     series = table.readable()[table.names[j]]
     if not str(series.dtype).startswith(("Categorical", "Enum")):
         raise InputError(
-            f"In X, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes"
+            f"In {what}, {table.label(j)} holds text", "The model knows codes only", "Pass a categorical column or codes"
         )
     return tuple(series.cat.get_categories().to_list())
 
@@ -208,7 +209,7 @@ def _uncut(table: TableLike, j: int, known: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     # Other libraries' columns go to XGBoost as Arrow's, where names stay whole.
     is_pandas = table.is_frame and type(table.native).__module__.startswith("pandas")
-    own = _own_categories(table, j) if is_pandas and j in _categorical_columns(table) else ()
+    own = _own_categories(table, j, "X") if is_pandas and j in _categorical_columns(table) else ()
     if own and own != known and all(isinstance(name, str) for name in own):
         text, ends = "".join(own).encode(errors="replace"), np.cumsum([0, *map(len, own)]).tolist()
         if known == tuple(text[a:b].decode(errors="replace") for a, b in itertools.pairwise(ends)):
@@ -222,7 +223,7 @@ def _uncut(table: TableLike, j: int, known: tuple[Any, ...]) -> tuple[Any, ...]:
     return known
 
 
-def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str) -> np.ndarray:
+def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str, what: str) -> np.ndarray:
     known = _uncut(table, j, known) if library == "xgboost" else known
     code = {value: float(c) for c, value in enumerate(known)}
     values = table.column(j).tolist()
@@ -230,14 +231,14 @@ def _codes(table: TableLike, j: int, known: tuple[Any, ...], library: str) -> np
     unseen = sorted({repr(v) for v, gone in zip(values, missing, strict=True) if not gone and v not in code})[:5]
     if unseen and library == "xgboost":
         raise InputError(
-            f"In X, {table.label(j)} holds categories that the model has not seen",
+            f"In {what}, {table.label(j)} holds categories that the model has not seen",
             f"Got {', '.join(unseen)}",
             "XGBoost refuses them or, before 3.4, silently takes a neighbouring category: replace them by a missing value, or refit",
         )
     if unseen:
         warn(
             message(
-                f"In X, {table.label(j)} holds categories that the model has not seen",
+                f"In {what}, {table.label(j)} holds categories that the model has not seen",
                 f"Got {', '.join(unseen)}",
                 "They are read as missing, as the model itself does",
             ),

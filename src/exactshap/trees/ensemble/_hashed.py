@@ -72,13 +72,13 @@ class HashedColumns:
     values: dict[int, np.ndarray]
     statistics: tuple[TargetStatistic, ...]  # the columns that follow the user's own
 
-    def encode(self, table: TableLike) -> np.ndarray:
+    def encode(self, table: TableLike, what: str = "X") -> np.ndarray:
         """Return float64 (n_rows, n_columns + n_statistics): numbers, codes of categories, target statistics."""
         n = table.n_columns
         # Categorical columns may hold text: their codes are filled in below
         plain = [j for j in range(n) if j not in self.values]
         X = np.empty((table.n_rows, n + len(self.statistics)))
-        X[:, plain] = table.select(plain).numeric() if plain else 0.0
+        X[:, plain] = table.select(plain).numeric(what=what) if plain else 0.0
         hashes = {j: _hashes(table, j) for j in self.values}
         for j, known in self.values.items():
             X[:, j] = _codes(hashes[j], known)
