@@ -13,7 +13,7 @@ import pytest
 import xgboost
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA, FastICA
-from sklearn.ensemble import GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -80,6 +80,22 @@ def test_numbers_of_other_dtypes_are_numbers(library, as_dtype):
     got = explain(BOOSTERS[library], odd[:3], odd[5:20])
     np.testing.assert_array_equal(got.values, expected.values)
     np.testing.assert_array_equal(explain(BOOSTERS[library], odd[:3], FRAME[5:20]).values, expected.values)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVR(), Ridge(), RandomForestRegressor(3, random_state=0), BaggingRegressor(SVR(), 2, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_categories_that_are_numbers_are_numbers_to_models_without_categories(model):
+    sizes = pd.DataFrame({"a": FRAME["c"], "size": (3.0 * FRAME["d"]).round()})
+    odd = sizes.assign(size=sizes["size"].astype("category"))
+    model.fit(sizes, Y)
+    got = explain(model, odd[:3], odd[5:20])
+    np.testing.assert_allclose(got.values, explain(model, sizes[:3], sizes[5:20]).values, rtol=roundings(50))
+    assert type(got.data["size"].dtype).__name__ == "CategoricalDtype"
+    with pytest.raises(InputError, match="In `background`, column 'size' holds text"):
+        explain(model, odd[:3].astype({"size": str}), sizes.assign(size="large")[:9])
 
 
 def test_text_is_refused_by_column_with_a_sample():

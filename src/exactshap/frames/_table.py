@@ -154,10 +154,11 @@ class Table:
             return np.asarray(self.native[:, j])
         return self.readable()[self.names[j]].to_numpy()  # type: ignore[index]
 
-    def numeric(self, *, what: str = "X", absent: float = 0.0) -> np.ndarray:
+    def numeric(self, *, what: str = "X", absent: float = 0.0, categories: bool = False) -> np.ndarray:
         """Return a read-only float64 array of shape (n_rows, n_columns). NaN stays; text and dates are refused by column.
 
-        ``absent`` is the value of cells that a sparse matrix does not store.
+        ``absent`` is the value of cells that a sparse matrix does not store. With ``categories``, those of numbers are numbers, as for
+        models that know no categories.
         """
         if self.is_sparse:
             # Cells that are not stored are 0 for most models, but missing for XGBoost
@@ -169,7 +170,7 @@ class Table:
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
         frame = self.readable()  # once, as it costs as much as a column of a few hundred rows
-        columns = [numeric_column(frame[name], what) for name in self.names or ()]
+        columns = [numeric_column(frame[name], what, categories) for name in self.names or ()]
         return np.stack(columns, axis=1) if columns else np.empty((self.n_rows, 0))
 
     def finite(self, what: str, owner: str, *, names: tuple[str, ...] | None = None) -> np.ndarray:
@@ -177,7 +178,7 @@ class Table:
 
         In scikit-learn's words, with row and column. ``names`` are those of the columns of an array, ``owner`` is the model.
         """
-        values = self.numeric(what=what)
+        values = self.numeric(what=what, categories=True)
         if not np.isfinite(values).all():
             i, j = (int(position) for position in np.argwhere(~np.isfinite(values))[0])
             kind = "NaN" if np.isnan(values[i, j]) else "infinity or a value too large for dtype('float64')"
@@ -335,7 +336,7 @@ def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype]) -> np.ndarray | 
     return values
 
 
-def numeric_column(series: TableLike, what: str) -> np.ndarray:
+def numeric_column(series: TableLike, what: str, categories: bool = False) -> np.ndarray:
     """Return a narwhals Series of numbers as float64, with NaN for missing cells."""
     dtype = series.dtype
     if dtype.is_numeric() or str(dtype) == "Boolean":
@@ -349,7 +350,7 @@ def numeric_column(series: TableLike, what: str) -> np.ndarray:
     # A column of missing cells may have any dtype
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
-    if str(dtype) in ("Object", "Unknown"):
+    if str(dtype) in ("Object", "Unknown") or (categories and str(dtype).startswith(("Categorical", "Enum"))):
         return _numeric_object(np.asarray(series.to_numpy(), object), f"column {series.name!r}", what)
     raise _not_numeric(f"{dtype} such as {series.drop_nulls()[0]!r:.60}", f"column {series.name!r}", what)
 

@@ -113,17 +113,17 @@ def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
     players = tuple(
         (name, tuple(place for place, column in enumerate(columns) if column in members)) for name, members in request.players
     )
-    background = None if request.background is None else _array(request.background, columns)
+    background = None if request.background is None else _array(request.background, columns, "background")
     repeated = len(set(columns)) < len(columns)
     # Bagging with replacement of columns hands a column to a member twice: names must stay apart.
     names = tuple(request.feature_names[c] + (f" [{place}]" if repeated else "") for place, c in enumerate(columns))
     return replace(request, background=background, players=players, feature_names=names)
 
 
-def _array(X: Table, columns: tuple[int, ...]) -> Table:
+def _array(X: Table, columns: tuple[int, ...], what: str = "X") -> Table:
     if X.is_sparse:
         return as_table(X.native[:, list(columns)])
-    values = X.numeric() if X.is_frame else np.asarray(X.native)
+    values = X.numeric(what=what, categories=True) if X.is_frame else np.asarray(X.native)
     if columns != tuple(range(X.n_columns)):
         values = values[:, list(columns)]
     return Table(np.ascontiguousarray(values), None, X.n_rows, len(columns))

@@ -184,7 +184,7 @@ def _bare(model: Model, X: Table) -> Table:
     """Return the rows as the parts were fitted on them: without names where they know none."""
     if not X.is_frame or hasattr(model.estimators_[0], "feature_names_in_"):
         return X
-    return Table(X.numeric(), None, X.n_rows, X.n_columns)
+    return Table(X.numeric(categories=True), None, X.n_rows, X.n_columns)
 
 
 def read_chain(model: Model, request: Request) -> Reader:

@@ -68,4 +68,4 @@ def _as_fitted(model: Model, held: Model, X: Table) -> Table:
     """Return the rows as the model inside was fitted on them; self-training passes arrays."""
     if not X.is_frame or fitted_names(model) is None or hasattr(held, "feature_names_in_"):
         return X
-    return Table(X.numeric(), None, X.n_rows, X.n_columns)
+    return Table(X.numeric(categories=True), None, X.n_rows, X.n_columns)

@@ -48,13 +48,15 @@ def encode(model: Columns, table: TableLike, what: str = "X") -> np.ndarray:
     if model.hashed is not None:
         return model.hashed.encode(table, what)
     if not model.categories and math.isnan(model.missing_value) and model.library != "lightgbm":
-        return table.numeric(what=what, absent=model.absent)
+        return table.numeric(what=what, absent=model.absent, categories=True)
     named = _named_categories(model, table, what)
     if not named and model.library == "lightgbm":
         return _without_zeros(table.numeric(what=what))
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
-    X[:, plain] = (table.select(plain) if named else table).numeric(what=what, absent=model.absent) if plain else 0.0
+    if plain:
+        rest = table.select(plain) if named else table
+        X[:, plain] = rest.numeric(what=what, absent=model.absent, categories=True)
     if not np.isnan(model.missing_value):
         # Before categories are coded: their codes are not compared with the missing value
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
