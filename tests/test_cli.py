@@ -293,6 +293,17 @@ def test_warnings_are_one_line(files, capsys, fitted):
     assert all(line.startswith("Warning: ") for line in capsys.readouterr().err.splitlines())
 
 
+def test_words_that_are_read_as_missing_are_warned_of(files, capsys):
+    (files / "rows.csv").write_text("x,region,code\n1,EU,7\n2,NA,NA\n3,US,8\n4,,9\n5,null,1\n")
+    (files / "gaps.csv").write_text("x,region,code\n1,EU,NA\n2,,\n3,US,8\n4,,9\n5,EU,1\n")
+    assert run("mmd", "gaps.csv", "rows.csv", "-o", "shares.csv") == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if "read as missing" in line]
+    assert len(lines) == 1
+    assert "Words of rows.csv are read as missing. Got {'region': ['NA', 'null']}. If they are categories" in lines[0]
+    frame = pandas.read_csv("rows.csv", keep_default_na=False, na_values="")  # as the message says
+    assert frame["region"].tolist()[1::3] == ["NA", "null"]
+
+
 # --- models -----------------------------------------------------------------------------------------------------------
 
 

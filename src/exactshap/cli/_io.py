@@ -111,7 +111,25 @@ def _read(path: Path, suffix: str) -> Any:
     if library is None:
         raise MissingDependencyError("Reading data needs pandas, polars or pyarrow", do=INSTALL_FRAMES)
     reader = nw.read_csv if suffix == ".csv" else nw.read_parquet
-    return reader(str(path), backend=library).to_native()  # type: ignore[arg-type]
+    table = reader(str(path), backend=library).to_native()  # type: ignore[arg-type]
+    if suffix == ".csv" and library == "pandas":
+        _warn_of_words(table, path)
+    return table
+
+
+def _warn_of_words(table: Any, path: Path) -> None:
+    """Warn of words such as NA between texts, which pandas reads as missing, as they may be categories."""
+    from exactshap.errors import ExplanationWarning, message, warn
+
+    gaps = [j for j, kind in enumerate(table.dtypes) if kind in ("object", "str") and table.iloc[:, j].isna().any()]
+    if not gaps:
+        return
+    words = require("pandas", "frames", purpose="Reading CSV").read_csv(path, usecols=gaps, dtype=str, keep_default_na=False)
+    held = {table.columns[j]: set(words.iloc[:, k][table.iloc[:, j].isna().to_numpy()]) - {""} for k, j in enumerate(gaps)}
+    if named := {name: sorted(cells) for name, cells in held.items() if cells}:
+        read = f"pandas.read_csv({path.name!r}, keep_default_na=False, na_values='')"
+        do = f"If they are categories, write them as such: {read}.to_parquet('rows.parquet')"
+        warn(message(f"Words of {path.name} are read as missing", f"Got {named}", do), ExplanationWarning)
 
 
 def _suffix(path: Path) -> str:
