@@ -97,6 +97,22 @@ def test_infinite_cells_belong_to_the_groups_at_the_ends():
     assert tuple(found.n_rows) == (11, 11, 1)
 
 
+@pytest.mark.parametrize("unit", ["D", "ns"])
+def test_many_dates_are_cut_at_their_quantiles(unit):
+    days = np.datetime64("2024-01-01", unit) + np.arange(40) * np.timedelta64(1, "D").astype(f"m8[{unit}]")
+    found = linear(np.ones((41, 1))).by(np.r_[days, np.datetime64("NaT")], bins=2)
+    assert found.labels == ("2024-01-01 to 2024-01-20", "2024-01-20 to 2024-02-09", "missing")
+    assert tuple(found.n_rows) == (20, 20, 1)
+    assert linear(np.ones((40, 1))).by(days.repeat(20)[:40]).labels == ("2024-01-01", "2024-01-02")
+    waits = linear(np.ones((20, 1))).by(np.arange(20) * np.timedelta64(1, "h"), bins=2)
+    assert waits.labels == ("0 seconds to 34200 seconds", "34200 seconds to 68400 seconds")
+
+
+def test_the_word_missing_is_no_missing_cell():
+    found = linear(np.ones((3, 1))).by(np.array(["missing", None, "here"], object))
+    assert found.labels == ("here", "missing", "no value")
+
+
 def test_the_drift_is_the_mmd_of_the_data():
     first, second = two()
     found = first.compare(second, n_permutations=19).drift

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
 MAX_VALUES_UNBINNED = 10
 MISSING = "missing"
+NO_TEXT = "no value"  # where "missing" is a text of the column
+_OF_SIZES = "fiumM"  # kinds of dtypes with an order: numbers, dates and times
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,48 +187,48 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
     return names[j], table.column(j)
 
 
-def _numbers(cells: np.ndarray) -> np.ndarray | None:
-    """Return cells as numbers if all that are not missing are numbers."""
-    return cells.astype(float) if cells.dtype.kind in "fiu" else None
-
-
 def _labels(cells: np.ndarray, bins: int) -> list[str]:
-    """Return a label for each row: its cell as text, or the quarter (with 4 bins) of the numbers that it lies in."""
-    numbers = _numbers(cells)
-    if numbers is None:
-        return [cell_text(cell) or MISSING for cell in cells]
-    known = numbers[~np.isnan(numbers)]
-    if len(distinct := np.unique(known)) <= MAX_VALUES_UNBINNED:
-        texts = dict(zip(distinct.tolist(), _distinct(distinct, 6), strict=True))
-        return [texts.get(number, MISSING) for number in numbers.tolist()]
-    check_count("bins", bins, 2)
-    # Many equal cells make quantiles coincide: there are then fewer groups than bins. Between infinities lies no number
-    edges = np.unique(np.quantile(known[np.isfinite(known)], np.linspace(0.0, 1.0, bins + 1)))
-    edges[[0, -1]] = min(edges[0], known.min()), max(edges[-1], known.max())
-    last, ends = len(edges) - 2, _distinct(edges, 4)
-    names = [f"{ends[k]} to {ends[k + 1]}" for k in range(last + 1)]
+    """Return a label for each row: its cell as text, or the quarter (with 4 bins) of the numbers or dates that it lies in."""
+    if cells.dtype.kind not in _OF_SIZES:
+        texts = [cell_text(cell) for cell in cells]
+        missing = NO_TEXT if MISSING in texts and "" in texts else MISSING
+        return [text or missing for text in texts]
+    if cells.dtype.kind in "mM":
+        cells = cells.astype(f"{cells.dtype.kind}8[us]")  # quantiles of days lie between them
+    gone = np.isnan(cells)
+    known = cells[~gone]
+    ends = np.unique(known)
+    names = _distinct(ends, 6)
+    if len(ends) > MAX_VALUES_UNBINNED:
+        check_count("bins", bins, 2)
+        # Many equal cells make quantiles coincide: there are then fewer groups than bins. Between infinities lies no number
+        ends = np.unique(np.quantile(known[np.isfinite(known)], np.linspace(0.0, 1.0, bins + 1)))
+        ends[[0, -1]] = min(ends[0], known.min()), max(ends[-1], known.max())
+        names = [f"{start} to {end}" for start, end in itertools.pairwise(_distinct(ends, 4))]
     # The largest number lies on the last edge, and belongs to the last group.
-    place = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, last)
-    return [MISSING if np.isnan(number) else names[k] for number, k in zip(numbers, place, strict=True)]
+    place = np.clip(np.searchsorted(ends, cells, side="right") - 1, 0, len(names) - 1)
+    return [MISSING if is_gone else names[k] for is_gone, k in zip(gone, place, strict=True)]
 
 
 def _distinct(numbers: np.ndarray, digits: int) -> list[str]:
-    """Return distinct numbers as distinct texts.
+    """Return distinct numbers, dates or times as distinct texts.
 
-    They have more digits where the usual ones are not enough.
+    They have more digits, or smaller units, where the usual ones are not enough.
 
     >>> _distinct(np.array([20240101.0, 20240102.0]), 6), _distinct(np.array([0.5, 1.0]), 6)
     (['20240101', '20240102'], ['0.5', '1'])
     """
+    if numbers.dtype.kind in "mM":
+        forms = ([str(cell) for cell in numbers.astype(f"{numbers.dtype.kind}8[{unit}]")] for unit in ("D", "s", "us"))
+        return next(texts for texts in forms if len(set(texts)) == len(numbers))
     while len(set(texts := [f"{number:.{digits}g}" for number in numbers])) < len(numbers) and digits < 17:
         digits += 1
     return texts
 
 
 def _order(cells: np.ndarray) -> np.ndarray:
-    """Return what sorts the groups: numbers by size, texts by name, missing cells last."""
-    numbers = _numbers(cells)
-    if numbers is not None:
-        return np.where(np.isnan(numbers), np.inf, numbers)
+    """Return what sorts the groups: numbers and dates by size, texts by name, missing cells last."""
+    if cells.dtype.kind in _OF_SIZES:
+        return cells
     texts = [cell_text(cell) for cell in cells]
     return np.unique([f"0{text}" if text else "1" for text in texts], return_inverse=True)[1]

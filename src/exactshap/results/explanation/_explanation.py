@@ -242,7 +242,7 @@ class Explanation(ExplanationData):
         Parameters
         ----------
         column : str, int or array of shape (n_rows,)
-            A column of the data, or a label for each row. Numbers with more than ten values are cut at their quantiles.
+            A column of the data, or a label for each row. Numbers and dates with more than ten values are cut at their quantiles.
         bins : int, default=4
             Into how many groups they are cut.
         drift : bool, default=False
