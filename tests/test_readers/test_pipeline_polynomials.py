@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge, SGDClassifier
-from sklearn.pipeline import make_pipeline, make_union
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
     KBinsDiscretizer,
     MaxAbsScaler,
@@ -91,6 +91,20 @@ def test_remainders_and_probabilities():
     assert found.exact
     brute = interventional_values(lambda table: model.predict_proba(table)[:, 1], rows, background)
     np.testing.assert_allclose(found.values, brute, atol=RESPONSE)
+
+
+def test_weights_of_parts_are_those_of_the_transformer():
+    of_numbers = [
+        make_pipeline(StandardScaler(), PolynomialFeatures(2)),
+        FeatureUnion([("one", PolynomialFeatures(2)), ("two", PCA(1))], transformer_weights={"two": -3.0}),
+    ]
+    for part in of_numbers:
+        parts = [("numbers", part, ["a", "b"]), ("codes", OneHotEncoder(), ["town"]), ("plain", StandardScaler(), ["a"])]
+        weights = {"numbers": 0.5, "codes": 7.0, "remainder": 2.0}
+        front = ColumnTransformer(parts, remainder="passthrough", transformer_weights=weights)
+        columns = ["a", "b", "town", "d"]
+        model = make_pipeline(front, StandardScaler(with_mean=False), Ridge()).fit(X[columns], Y)
+        check_answers(model, model.predict, X[columns][:3], X[columns][20:27], INVERTED)
 
 
 def test_what_is_not_linear_behind_them_is_refused():

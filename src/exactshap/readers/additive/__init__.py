@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from exactshap.readers.additive._term_scores import explain_terms as explain_terms
     from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
     from exactshap.readers.additive.sklearn_maps import MapsSideBySide as MapsSideBySide
+    from exactshap.readers.additive.sklearn_maps import Weight as Weight
     from exactshap.readers.additive.sklearn_maps import is_affine as is_affine
     from exactshap.readers.additive.sklearn_maps import is_map as is_map
     from exactshap.readers.additive.sklearn_maps import is_projection as is_projection
@@ -30,6 +31,6 @@ __getattr__ = on_first_use(
     {
         "_term_scores": "TermScores explain_terms",
         "additive_model": "AdditiveModel",
-        "sklearn_maps": "MapsSideBySide is_affine is_map is_projection is_selection read_projection",
+        "sklearn_maps": "MapsSideBySide Weight is_affine is_map is_projection is_selection read_projection",
     },
 )

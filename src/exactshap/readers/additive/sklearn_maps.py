@@ -61,6 +61,16 @@ class MapsSideBySide:
         return parts
 
 
+@dataclass(frozen=True, eq=False)
+class Weight:
+    """Multiply all columns by a number, as transformer_weights do."""
+
+    factor: float
+
+    def transform(self, rows: np.ndarray) -> np.ndarray:
+        return rows * self.factor
+
+
 def is_map(step: Model) -> bool:
     """Say whether a step makes linear maps of its columns, such as principal components, or polynomials."""
     return isinstance(step, MapsSideBySide) or sklearn_name(step) == _POLYNOMIALS or sklearn_name(step) in _MAPS
@@ -68,7 +78,7 @@ def is_map(step: Model) -> bool:
 
 def is_affine(step: Model) -> bool:
     """Say whether a step is a linear map, scales each column or selects some."""
-    return sklearn_name(step) in _MAPS or _is_scaler(step) or is_selection(step)
+    return isinstance(step, Weight) or sklearn_name(step) in _MAPS or _is_scaler(step) or is_selection(step)
 
 
 def is_selection(step: Model) -> bool:
@@ -222,6 +232,8 @@ def _cancelled(terms: Sequence[TermBlock], rows: np.ndarray) -> np.ndarray:
 
 def _affine_of(step: Model, n_outputs: int) -> tuple[Any, np.ndarray]:
     """Return the matrix, maybe sparse, and the shift of a step. It maps u to u matrix + shift."""
+    if isinstance(step, Weight):
+        return sparse.identity(n_outputs, format="csr") * step.factor, np.zeros(n_outputs)
     if is_selection(step):
         support = step.get_support()
         return sparse.identity(len(support), format="csr")[:, support], np.zeros(n_outputs)

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model, TableLike
 from exactshap.frames import Table, as_table
 from exactshap.readers import sklearn_name
-from exactshap.readers.additive import MapsSideBySide, is_affine, is_map, is_projection
+from exactshap.readers.additive import MapsSideBySide, Weight, is_affine, is_map, is_projection
 from exactshap.readers.wrappers._columns import ColumnOwners, flat_steps, takes_texts, unfrozen
 
 
@@ -65,7 +65,9 @@ def maps_side_by_side(steps: Sequence[Any]) -> tuple[int, BeforeMaps] | None:
     for place, step in enumerate(steps[:-1]):
         if sklearn_name(step) in ("ColumnTransformer", "FeatureUnion"):
             parts = [_part(chain) for chain in _chains(step)]
-            if any(part.maps for part in parts) and is_projection([MapsSideBySide(()), *steps[place + 1 :]]):
+            if any(is_map(part.maps[0]) for part in parts if part.maps) and is_projection(
+                [MapsSideBySide(()), *steps[place + 1 :]]
+            ):
                 return place, BeforeMaps(step, parts)
     return None
 
@@ -79,20 +81,26 @@ def _chains(step: Model) -> list[list[Any]]:
     if name == "Pipeline":
         *before, last = flat_steps(step) or [None]
         return [[*before, *chain] for chain in _chains(last)]
-    if name == "FeatureUnion" and not step.transformer_weights:
-        parts = [part for _, part in step.transformer_list if part is not None and not _is(part, "drop")]
-        return [chain for part in parts for chain in _chains(part)]
-    if name == "ColumnTransformer" and not step.transformer_weights and hasattr(step, "transformers_"):
+    if name == "FeatureUnion":
+        parts = [(name, part) for name, part in step.transformer_list if part is not None and not _is(part, "drop")]
+        return [[*chain, *_weight(step, name)] for name, part in parts for chain in _chains(part)]
+    if name == "ColumnTransformer" and hasattr(step, "transformers_"):
         indices = {name: list(map(int, columns)) for name, columns in step._transformer_to_input_indices.items()}
-        parts = [(indices[name], part) for name, part, _ in step.transformers_ if not _is(part, "drop") and indices[name]]
-        return [[_Selected(columns), *chain] for columns, part in parts for chain in _chains(part)]
+        parts = [(name, part) for name, part, _ in step.transformers_ if not _is(part, "drop") and indices[name]]
+        return [[_Selected(indices[name]), *chain, *_weight(step, name)] for name, part in parts for chain in _chains(part)]
     return [[step]]
 
 
+def _weight(step: Model, part: str) -> list[Weight]:
+    """Return the factor of a part's outputs, if it has one."""
+    weights = step.transformer_weights or {}
+    return [Weight(float(weights[part]))] if part in weights else []
+
+
 def _part(chain: list[Any]) -> _Part:
-    """Split a chain of steps at the first of its maps that only affine steps follow."""
+    """Split a chain of steps at the first of its maps, or weights, that only affine steps follow."""
     for place, step in enumerate(chain):
-        if is_map(step) and all(map(is_affine, chain[place + 1 :])):
+        if (is_map(step) or isinstance(step, Weight)) and all(map(is_affine, chain[place + 1 :])):
             return _Part(chain[:place], chain[place:])
     return _Part(chain, [])
 
