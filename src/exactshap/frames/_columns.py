@@ -90,7 +90,7 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
         cells = _cast(table.native, reference.native.dtype)
         return table if cells is None else Table(cells, None, *cells.shape)
     if table.dtypes and reference.dtypes:
-        return table if table.dtypes == reference.dtypes else _pandas_like(reference, table)
+        return table if all(map(_same_dtype, table.dtypes, reference.dtypes)) else _pandas_like(reference, table)
     return _frame_like(reference, table)
 
 
@@ -140,10 +140,10 @@ def _pandas_like(reference: Table, table: Table) -> Table:
     native = table.native.copy(deep=False)
     for j, dtype in enumerate(reference.dtypes):
         column = native.iloc[:, j]
-        if column.dtype == dtype:
+        if _same_dtype(column.dtype, dtype):
             continue
         try:
-            cast = column.astype(dtype)
+            cast = column.cat.set_categories(dtype.categories) if column.dtype == dtype else column.astype(dtype)
         except (ValueError, TypeError):
             cast = None
         changed = None if cast is None else _changed(column, cast)
@@ -154,6 +154,11 @@ def _pandas_like(reference: Table, table: Table) -> Table:
             do = f"Add them there: background[{table.native.columns[j]!r}].cat.add_categories({new})"
             raise InputError(f"{table.label(j)} of X has categories that the background does not know", f"Got {new}", do)
     return Table(native, table.names, table.n_rows, table.n_columns)
+
+
+def _same_dtype(one: Any, other: Any) -> bool:
+    """Say whether two dtypes are equal, codes of categories included: pandas ignores their order."""
+    return bool(one == other and (getattr(one, "categories", None) is None or one.categories.equals(other.categories)))
 
 
 def _changed(column: Any, cast: Any) -> np.ndarray:
