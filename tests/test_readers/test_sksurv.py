@@ -19,13 +19,7 @@ from sksurv.ensemble import (  # noqa: E402
     RandomSurvivalForest,
 )
 from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis, IPCRidge  # noqa: E402
-from sksurv.svm import (  # noqa: E402
-    FastKernelSurvivalSVM,
-    FastSurvivalSVM,
-    HingeLossSurvivalSVM,
-    MinlipSurvivalAnalysis,
-    NaiveSurvivalSVM,
-)
+from sksurv.svm import FastKernelSurvivalSVM, FastSurvivalSVM, HingeLossSurvivalSVM, MinlipSurvivalAnalysis, NaiveSurvivalSVM  # noqa: E402
 from sksurv.tree import ExtraSurvivalTree, SurvivalTree  # noqa: E402
 from sksurv.util import Surv  # noqa: E402
 

@@ -15,13 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, decompose_r2, explain, trees
-from exactshap.errors import (
-    BudgetError,
-    ExplanationWarning,
-    InputError,
-    UnknownNameError,
-    UnsupportedStructureError,
-)
+from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
 from exactshap.trees import convert, flatten

@@ -35,12 +35,7 @@ from exactshap.solvers.sampled.process._evidence import (
     factorise,
 )
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
-from exactshap.solvers.sampled.process._relevance import (
-    ENOUGH,
-    _sizes,
-    evenly_spaced,
-    find_relevances,
-)
+from exactshap.solvers.sampled.process._relevance import ENOUGH, _sizes, evenly_spaced, find_relevances
 from exactshap.solvers.sampled.process._values import prior_variance, white_variance
 from tolerances import DIFFERENCES, HALF_THE_DIGITS, assert_regression_close, conditioned, roundings
 

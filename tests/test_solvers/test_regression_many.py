@@ -14,15 +14,7 @@ from exactshap.solvers import solve
 from exactshap.solvers.core import checked_calls, player_sets
 from exactshap.solvers.sampled._estimators import _coefficients
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
-from exactshap.solvers.sampled._sampling import (
-    counted_weights,
-    draw,
-    kernel_weights,
-    quotas,
-    row_weights,
-    size_counts,
-    strata,
-)
+from exactshap.solvers.sampled._sampling import counted_weights, draw, kernel_weights, quotas, row_weights, size_counts, strata
 from tolerances import END_WEIGHTS, EPS, PROCESS_Z2, VARIANCE_RATIO, conditioned
 
 MANY = [1020, 1021, 1500]

@@ -13,16 +13,7 @@ from exactshap.decompose.pairwise._estimate import Estimate, Question, joint_val
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._inference import check_room, jackknife_error
 from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_sides
-from exactshap.decompose.pairwise._panels import (
-    Rules,
-    Run,
-    Sweep,
-    block_pairs,
-    followed,
-    panels_of,
-    rule_table,
-    run_in_waves,
-)
+from exactshap.decompose.pairwise._panels import Rules, Run, Sweep, block_pairs, followed, panels_of, rule_table, run_in_waves
 from exactshap.results.decomposition import check_residual, pair_tolerance
 
 

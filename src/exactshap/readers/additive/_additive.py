@@ -19,24 +19,8 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, normalised_weights, player_of_columns
-from exactshap.readers import (
-    Outputs,
-    OwnCall,
-    Reader,
-    Request,
-    Rounding,
-    Traits,
-    fitted_names,
-    warn_of_rounding,
-)
-from exactshap.readers.additive._terms import (
-    CHUNK_VALUES,
-    BoundLinear,
-    Reference,
-    TermBlock,
-    calls_of_row,
-    players_of_term,
-)
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names, warn_of_rounding
+from exactshap.readers.additive._terms import CHUNK_VALUES, BoundLinear, Reference, TermBlock, calls_of_row, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.additive import (

@@ -9,14 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import (
-    Outputs,
-    Request,
-    joined_outputs,
-    nameless,
-    sklearn_name,
-    target_names,
-)
+from exactshap.readers import Outputs, Request, joined_outputs, nameless, sklearn_name, target_names
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 from exactshap.readers.additive._terms import LinearTerms

@@ -17,14 +17,7 @@ from exactshap._runtime.checks import check_tolerance
 from exactshap._runtime.machine import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import (
-    RAISED,
-    ExplanationWarning,
-    InputError,
-    InputTypeError,
-    UnknownNameError,
-    did_you_mean,
-)
+from exactshap.errors import RAISED, ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, with_dtypes_of
 from exactshap.games import OracleGame, player_of_columns
 from exactshap.readers import (

@@ -8,24 +8,10 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.machine import clocked
 from exactshap._runtime.slices import slices
 from exactshap.readers.kernel_machines._streamed import Streamed
-from exactshap.readers.kernel_machines.machine import (
-    BoundMachine,
-    ExpansionPart,
-    Monomials,
-    Strategy,
-    cut_terms,
-)
+from exactshap.readers.kernel_machines.machine import BoundMachine, ExpansionPart, Monomials, Strategy, cut_terms
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution
-from exactshap.solvers.product import (
-    MAX_FOLDED_PLAYERS,
-    CoalitionTable,
-    Folded,
-    fold,
-    folded_cost,
-    folded_method,
-    folding_pays,
-)
+from exactshap.solvers.product import MAX_FOLDED_PLAYERS, CoalitionTable, Folded, fold, folded_cost, folded_method, folding_pays
 
 # Factors of one sub-block of rows: 2 MiB.
 FACTOR_VALUES = 2**18

@@ -15,15 +15,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import Game, normalised_weights
-from exactshap.readers import (
-    Outputs,
-    OwnCall,
-    Reader,
-    Request,
-    Rounding,
-    Traits,
-    fitted_names,
-)
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names
 from exactshap.readers.kernel_machines._folded_background import FoldedBackground
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
 from exactshap.readers.kernel_machines._streamed import Streamed

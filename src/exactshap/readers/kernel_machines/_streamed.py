@@ -13,13 +13,7 @@ import numpy as np
 
 from exactshap._runtime.machine import seconds_by_size
 from exactshap.kernels import ScaledMixture
-from exactshap.readers.kernel_machines.machine import (
-    BoundMachine,
-    ExpansionPart,
-    Monomials,
-    RadialTerms,
-    Strategy,
-)
+from exactshap.readers.kernel_machines.machine import BoundMachine, ExpansionPart, Monomials, RadialTerms, Strategy
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.product import (

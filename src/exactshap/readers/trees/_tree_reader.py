@@ -17,15 +17,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
 from exactshap.games import ProductGame, player_of_columns
-from exactshap.readers import (
-    Offset,
-    OwnCall,
-    Reader,
-    Request,
-    Rounding,
-    SecondReading,
-    Traits,
-)
+from exactshap.readers import Offset, OwnCall, Reader, Request, Rounding, SecondReading, Traits
 from exactshap.readers.trees._dump import Node, dump_difference, own_trees, walked_values
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, count_sets

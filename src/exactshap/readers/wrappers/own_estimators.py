@@ -9,15 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
-from exactshap.readers import (
-    Outputs,
-    Reader,
-    Request,
-    Rounding,
-    Traits,
-    fitted_names,
-    target_names,
-)
+from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, target_names
 from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution

@@ -21,14 +21,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part
 from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, sum_by_tree
-from exactshap.solvers.trees._path_engine import (
-    VISIT_COST,
-    WalkEngine,
-    leaf_sums,
-    single_leaves,
-    steps_bytes,
-    visit_shares,
-)
+from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, steps_bytes, visit_shares
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees

@@ -11,16 +11,7 @@ import numpy as np
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import RawForest, TreeModel, build, model_of
-from exactshap.trees.formats._document import (
-    MAX_COLUMNS,
-    MAX_OUTPUTS,
-    MAX_WORDS,
-    field,
-    guarded,
-    integer,
-    numbers,
-    rounds_read,
-)
+from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers, rounds_read
 from exactshap.trees.formats._records import Records, records
 from exactshap.trees.formats._ubj import read_ubj
 from exactshap.trees.formats._xgboost_layout import (
