@@ -26,16 +26,9 @@ def _from_object(kernel: Foreign, n_features: int) -> Kernel:
     reader = _OBJECTS.get(name)
     # A class of the same name elsewhere may compute anything
     if reader is None or not type(kernel).__module__.startswith("sklearn."):
-        raise _not_a_product(f"{kernel}", name)
+        what = f"The kernel {kernel} is not a product over features"
+        raise UnsupportedStructureError(what, f"{name} mixes the columns", ROUTE)
     return reader(kernel, n_features)
-
-
-def _not_a_product(shown: str, name: str) -> UnsupportedStructureError:
-    return UnsupportedStructureError(f"The kernel {shown} is not a product over features", f"{name} mixes the columns", ROUTE)
-
-
-def _rbf(kernel: Foreign, n_features: int) -> Kernel:
-    return RBF(bandwidth=kernel.length_scale)
 
 
 def _matern(kernel: Foreign, n_features: int) -> Kernel:
@@ -43,10 +36,6 @@ def _matern(kernel: Foreign, n_features: int) -> Kernel:
     if kernel.nu == math.inf:
         return RBF(bandwidth=kernel.length_scale)
     return Matern(bandwidth=kernel.length_scale, nu=float(kernel.nu))
-
-
-def _dot_product(kernel: Foreign, n_features: int) -> Kernel:
-    return Linear(offset=float(kernel.sigma_0) ** 2)
 
 
 def _power(kernel: Foreign, n_features: int) -> Kernel:
@@ -64,12 +53,12 @@ def _pairwise_object(kernel: Foreign, n_features: int) -> Kernel:
 
 
 _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
-    "RBF": _rbf,
+    "RBF": lambda kernel, n: RBF(bandwidth=kernel.length_scale),
     "Matern": _matern,
     "RationalQuadratic": lambda kernel, n: RationalQuadratic(bandwidth=kernel.length_scale, alpha=float(kernel.alpha)),
     "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
     "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
-    "DotProduct": _dot_product,
+    "DotProduct": lambda kernel, n: Linear(offset=float(kernel.sigma_0) ** 2),
     "Sum": lambda kernel, n: Sum((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
     "Product": lambda kernel, n: Product((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
     "Exponentiation": _power,

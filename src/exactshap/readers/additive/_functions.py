@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class ProductTerm:
         """Return f(x), of shape (n_rows, n_outputs)."""
         return _contract(self.values(rows), np.ones(len(self.columns), bool), self.tensor.reshape(-1, self.tensor.shape[-1]))
 
-    def bind(self, reference: Reference, owner: Sequence[int]) -> BoundTerm:
+    def bind(self, reference: Reference, owner: Sequence[int]) -> _BoundProduct:
         own = coalitions(self.columns, owner)
         return _BoundProduct(self, own, tuple(self.folded(inside, reference) for inside in own.inside))
 
@@ -85,7 +85,7 @@ class _BoundProduct:
     term: ProductTerm
     own: Coalitions
     folded: tuple[np.ndarray, ...]
-    row_calls = 0.0
+    row_calls = 0.0  # evaluations for one row, of which forecasts know the time
 
     def table(self, rows: np.ndarray) -> np.ndarray:
         """Return all coalition values (n_rows, 2^k, n_outputs)."""
@@ -138,7 +138,7 @@ class FunctionTerm:
         """Return f(x), of shape (n_rows, n_outputs)."""
         return self(rows[:, self.columns])
 
-    def bind(self, reference: Reference, owner: Sequence[int]) -> BoundTerm:
+    def bind(self, reference: Reference, owner: Sequence[int]) -> _BoundFunction:
         own, merged = coalitions(self.columns, owner), _distinct(reference, self.columns)
         return _BoundFunction(self, own, merged, hybrid_means(self, merged.rows[:1], own.inside[:1], merged)[0, 0])
 
@@ -246,27 +246,11 @@ class SeparateTerms:
         return BoundTerms(tuple(term.bind(reference, owner) for term in self.terms))
 
 
-class BoundTerm(Protocol):
-    """Give one term's coalition values."""
-
-    @property
-    def own(self) -> Coalitions: ...
-    @property
-    def row_calls(self) -> float:
-        """Return how many evaluations one row costs (for the forecast)."""
-
-    def table(self, rows: np.ndarray) -> np.ndarray:
-        """Return all coalition values (n_rows, 2^k, n_outputs)."""
-
-    def errors(self, rows: np.ndarray) -> np.ndarray | float:
-        """Return a bound ([n_rows]) on the error of a coalition's value."""
-
-
 @dataclass(frozen=True, eq=False)
 class BoundTerms:
     """Hold bound terms, each with a table of its own."""
 
-    terms: tuple[BoundTerm, ...]
+    terms: tuple[_BoundProduct | _BoundFunction, ...]
 
     @property
     def row_calls(self) -> float:

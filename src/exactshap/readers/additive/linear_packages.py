@@ -72,15 +72,6 @@ def read_sksurv(model: Model, request: Request) -> AdditiveReader:
     return read_parts(model, request, parts, fitted_names(model))
 
 
-def _coxnet(model: Model) -> tuple[Any, Any, str]:
-    """Return the coefficients of the smallest penalty, which ``predict`` uses."""
-    return model.coef_[:, -1], -np.ravel(model.offset_)[-1], HAZARD
-
-
-def _componentwise(model: Model) -> tuple[Any, Any, str]:
-    return model.coef_[1:], model.coef_[0], HAZARD if model.loss == "coxph" else TIME
-
-
 def _fast_svm(model: Model) -> tuple[Any, Any, str]:
     """Return scores of ranks, or of times if fitted to them."""
     intercept = getattr(model, "intercept_", 0.0)
@@ -91,8 +82,13 @@ def _fast_svm(model: Model) -> tuple[Any, Any, str]:
 
 _PARTS: dict[str, Callable[[Any], tuple[Any, Any, str]]] = {
     "CoxPHSurvivalAnalysis": lambda model: (model.coef_, 0.0, HAZARD),
-    "CoxnetSurvivalAnalysis": _coxnet,
-    "ComponentwiseGradientBoostingSurvivalAnalysis": _componentwise,
+    # The smallest penalty, as ``predict`` does
+    "CoxnetSurvivalAnalysis": lambda model: (model.coef_[:, -1], -np.ravel(model.offset_)[-1], HAZARD),
+    "ComponentwiseGradientBoostingSurvivalAnalysis": lambda model: (
+        model.coef_[1:],
+        model.coef_[0],
+        HAZARD if model.loss == "coxph" else TIME,
+    ),
     "IPCRidge": lambda model: (model.coef_, model.intercept_, TIME),
     "FastSurvivalSVM": _fast_svm,
     "NaiveSurvivalSVM": lambda model: (-model.coef_[0], -np.ravel(model.intercept_)[0], RANK),

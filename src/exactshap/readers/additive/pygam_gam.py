@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,16 +22,6 @@ _RESPONSES = {"identity": "", "logit": "logistic", "log": "exponential"}
 _KINDS = ("SplineTerm", "LinearTerm", "FactorTerm")
 
 Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Basis:
-    """Evaluate the basis of one pyGAM term, without its ``by``."""
-
-    term: Any
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        return np.asarray(self.term.build_columns(values[:, None]).toarray(), float)
 
 
 def _response(model: Model) -> Response:
@@ -93,7 +81,11 @@ def _factors(term: Foreign) -> list[Factor]:
     alone = copy.copy(term)
     alone.feature, alone.by = 0, None
     by = getattr(term, "by", None)
-    return [(int(term.feature), _Basis(alone))] + ([] if by is None else [(int(by), _column)])
+    return [(int(term.feature), functools.partial(_basis, alone))] + ([] if by is None else [(int(by), _column)])
+
+
+def _basis(term: Foreign, values: np.ndarray) -> np.ndarray:
+    return np.asarray(term.build_columns(values[:, None]).toarray(), float)
 
 
 def _column(values: np.ndarray) -> np.ndarray:
