@@ -329,12 +329,6 @@ def test_many_names_are_not_written_out():
         assert len(str(caught.value)) < 1000
 
 
-def test_a_lazy_frame_is_to_be_collected():
-    lazy = polars.from_pandas(FRAME).lazy()
-    with pytest.raises(InputTypeError, match=r"`X` is not read yet. Got polars.*LazyFrame. Call .collect\(\)"):
-        explain(NAMED, lazy)
-
-
 def test_tensors_are_tables_whether_they_record_gradients_or_not():
     torch = pytest.importorskip("torch")
     np.testing.assert_array_equal(
@@ -390,19 +384,6 @@ def test_value_functions_are_listed_once():
         explain(MODEL, A[:2], A[3:6], value_function="bayesian")
     listed = str(caught.value).split("Available: ")[1].rstrip(".").split(", ")
     assert len(set(listed)) == len(listed)
-
-
-@pytest.mark.parametrize("output", ["log_loss", "squared_error"])
-def test_the_loss_of_a_row_is_refused_with_a_way_that_works(output):
-    target = A[:, 0] ** 2
-    with pytest.raises(
-        InputError, match=r"needs its own target.*explain\(lambda rows: \(y\[i\] - model.predict\(rows\)\) \*\* 2"
-    ):
-        explain(MODEL, A[:2], A, output=output)
-    losses = np.concatenate(
-        [explain(lambda rows, i=i: (target[i] - MODEL.predict(rows)) ** 2, A[i : i + 1], A).prediction for i in range(2)]
-    )
-    np.testing.assert_array_equal(losses, (target[:2] - MODEL.predict(A[:2])) ** 2)
 
 
 PEOPLE = explain(MODEL, A[:5], A)

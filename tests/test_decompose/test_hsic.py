@@ -119,13 +119,6 @@ def test_several_targets_and_classes():
     close(shares.values, values(lambda K: hsic(full(K, 41), L), matrices(X, ["rbf"] * 4, np.ones(4))), 41, 6)
 
 
-def test_swapping_the_arguments_gives_the_second_game_of_the_paper():
-    X = variables()[0]
-    one, other = decompose_hsic(X, X[:, :2] ** 2), decompose_hsic(X[:, :2] ** 2, X)
-    assert len(other.values) == 2
-    assert abs(one.total - other.total) <= one.tolerance
-
-
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
 @pytest.mark.parametrize("index", ["shapley", "banzhaf"])
 def test_the_joint_game_is_that_of_all_coalitions(index, estimator):

@@ -172,16 +172,3 @@ def own_prediction(model):
     for name in ("predict", *OWN):
         if name != "score":
             getattr(model, name, lambda rows: None)(ROWS)
-
-
-def test_the_error_of_another_version():
-    tree = pytest.importorskip("sksurv.tree")
-    from sksurv.util import Surv
-
-    model = tree.SurvivalTree(max_depth=2).fit(X, Surv.from_arrays(EVENT, Y))
-    del model.tree_
-    with pytest.raises(
-        UnsupportedModelError,
-        match=r"SurvivalTree` has no attribute 'tree_', which its reader needs. Installed is scikit-survival",
-    ):
-        explain(model, ROWS, BACKGROUND)

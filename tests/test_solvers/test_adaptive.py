@@ -14,8 +14,8 @@ from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled import _adaptive, _estimators, _placement, _surrogate
 from exactshap.solvers.sampled._placement import place
 from exactshap.solvers.sampled._sampling import draw, shares_of, strata
-from exactshap.solvers.sampled.process import Question, _relevance, fit_process, needs_even
-from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf, Half
+from exactshap.solvers.sampled.process import Question, fit_process, needs_even
+from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 
@@ -106,18 +106,6 @@ def test_regions_have_their_share_of_places_and_place_as_all_points_would(monkey
             ours = chosen[points[chosen, top] == side]
             assert abs(len(ours) - len(own) * n / 20) <= 1.0
             np.testing.assert_array_equal(ours, own[place(known, points[own], len(ours), belief)])
-
-
-def test_a_pair_and_its_mirror_image_have_one_region(monkeypatch):
-    """Either half may stand for a pair; the same places are chosen."""
-    process, points = process_and_candidates()
-    belief = _placement.Belief(
-        process.prior, process.white + _placement.TRUSTED, process.scales(), Question(find("shapley"), 1, player_sets(9, 1))
-    )
-    monkeypatch.setattr(_adaptive, "REGION_POINTS", 25.0)
-    turned = points * np.where(np.arange(len(points)) % 3, 1.0, -1.0)[:, None]
-    ours = [_adaptive._by_region(process, some, 30, belief) for some in (points, turned)]
-    np.testing.assert_array_equal(*ours)
 
 
 def test_candidates_are_dropped_only_where_few_places_are_left(monkeypatch):
@@ -317,32 +305,6 @@ def test_where_nothing_changes(monkeypatch, d, calls, settings):
     value = np.arange(d) / d
     game = OracleGame(lambda masks: np.cos(masks @ value), d)
     solve(game, settings.pop("index", "shapley"), budget=calls, random_state=0, relevance_rows=None, **settings)
-
-
-def test_what_few_rows_gave_is_where_the_search_of_all_rows_starts(monkeypatch):
-    """Searches of more and more rows hand on; given the result of fewer rows, there is but the search of all."""
-    d, starts, promised, ends = 5, [], [], iter(range(99))
-
-    def search(posterior, start, bounds, max_steps, enough):
-        promised.append(enough)
-        starts.append((len(posterior.points), start.copy()))
-        return np.full(d + 1, -float(next(ends)))
-
-    monkeypatch.setattr(_relevance, "search", search)
-    points = 2.0 * (np.random.default_rng(5).random((800, d)) < 0.5) - 1
-    halves = [Half.of(points[:, :1], -points[:, :1], -1)]
-    _relevance.find_relevances(points, halves, 25)
-    assert [n_rows for n_rows, _ in starts] == _relevance._sizes(800)
-    for before, (_, start) in enumerate(starts[1:]):
-        np.testing.assert_array_equal(start, -float(before))
-    starts.clear()
-    _relevance.find_relevances(points, halves, 25, np.full(d + 1, 2.5))
-    assert [n_rows for n_rows, _ in starts] == [800]
-    np.testing.assert_array_equal(starts[0][1], 2.5)
-    assert set(promised) == {_relevance.ENOUGH}
-    few = Half.of(points[:120, :1], -points[:120, :1], -1)
-    _relevance.find_relevances(points[:120], [few], 25)
-    assert promised[-1] == _relevance.ENOUGH_ALONE
 
 
 def test_each_fit_goes_on_from_the_relevances_that_placed_the_last_calls(monkeypatch):

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -85,19 +84,6 @@ def test_batches_of_rows_and_outputs_agree_with_the_slow_twin_beyond_enumeration
     assert solution.method == "per-term enumeration (25 terms)"
     assert plan.method == "per-term enumeration"
     assert "25 terms" in plan.reason
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_the_sum_of_the_star_paper(k):
-    """Dube & Marchand, Algorithm 1: (v(I) - v(empty)) / k, then + v(A) / (|A| C(k, |A|)) inside and - v(A) / ((|A|+1) C(k, |A|+1)) outside."""
-    table = np.random.default_rng(k).normal(size=2**k)
-    expected = np.full(k, (table[-1] - table[0]) / k)
-    for code in range(1, 2**k - 1):
-        inside = np.array([(code >> p) & 1 == 1 for p in range(k)])
-        a = int(inside.sum())
-        expected[inside] += table[code] / (a * math.comb(k, a))
-        expected[~inside] -= table[code] / ((a + 1) * math.comb(k, a + 1))
-    assert_close(solve(AdditiveGame(k, [tuple(range(k))], [table])).values, expected, 4 * np.abs(table).max(), 2**k, 1)
 
 
 @pytest.mark.parametrize("index", INDICES, ids=str)

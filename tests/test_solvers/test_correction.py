@@ -216,47 +216,6 @@ def test_some_left_out_pairs_stand_for_all(monkeypatch):
     assert np.all(np.abs(np.log(some / every)) < np.log(2.0))
 
 
-def test_correction_of_any_belief_is_right_on_average():
-    """A process that believes nothing (white alone) has left-out residuals that are the game: c is KernelSHAP of what is not called.
-
-    Its mean over draws is what the values miss, within three standard errors of 150 draws, and V is on average their mean square.
-    """
-    rng = np.random.default_rng(0)
-    weights = rng.integers(1, 9, size=D)
-
-    def value(some):
-        return 1.0 * (some @ weights >= 0.6 * weights.sum())
-
-    exact = solve(OracleGame(value, D), method="enumeration").values
-    errors, variances = [], []
-    for _ in range(150):
-        masks = draw(D, 60, rng, strata(D, paired=True), paired=True)
-        whole = np.concatenate([np.ones((1, D), bool), masks])
-        process = fit_process(
-            2.0 * whole - 1.0,
-            value(whole)[:, None],
-            value(~whole)[:, None],
-            even=False,
-            relevance_rows=9,
-            max_iterations=1,
-            rng=rng,
-        )
-        believing = FittedHalf.at(process.points, process.halves[0].half, np.full(D, 1e-12), 1.0)
-        process = replace(process, prior=Prior(np.full(D, 1e-12), 1.0), halves=(believing,))
-        sets = additive_frontier(D, 1, odd=True)
-        target = (value(whole) - value(~whole))[:, None] / 2.0 / process.unit
-        columns = character_columns(masks, sets)
-        fit = fit_polynomial(columns, target[1:], target[0], masks, odd_shares(D, sets), paired=True)
-        found, base = Correction.of(process, fit), process.posterior(SHAPLEY)[0]
-        values = base + process.unit * found.missed
-        values += (1.0 * (value(whole[:1]) - value(~whole[:1])) - values.sum(axis=0)) / D
-        errors.append(values[:, 0] - exact)
-        variances.append((process.unit**2 * found.variance)[:, 0])
-    errors = np.array(errors)
-    assert np.all(np.abs(errors.mean(axis=0)) <= 3.0 * errors.std(axis=0) / np.sqrt(len(errors)) + 0.02 * np.abs(exact).max())
-    assert 0.5 < np.mean(variances) / np.mean(errors**2) < 2.0
-
-
 def kink(rng, d):
     """What is left of an estate when all others have been paid."""
     claims = rng.integers(1, 30, size=d)
@@ -310,16 +269,6 @@ def test_values_that_chance_scatters_are_drawn_together():
         game = OracleGame(lambda masks, w=weights: 1.0 * (masks @ w >= 0.55 * w.sum()), 40)
         found = solve(game, budget=160, random_state=run, method="regression")
         assert np.abs(found.values - found.values.mean()).max() <= found.std_error.min()
-
-
-def test_outputs_are_corrected_each_on_its_own():
-    """Along its own values, by its own chance: two games at once are as each alone with the same process."""
-    _, process, kernelshap, target = fitted(np.random.default_rng(4))
-    fit = kernelshap(target[1:] / process.unit, target[0] / process.unit)
-    found = Correction.of(process, fit)
-    values = process.posterior(SHAPLEY)[0] / process.unit
-    swapped = replace(found, missed=found.missed[:, ::-1], variance=found.variance[:, ::-1], squares=found.squares[:, ::-1])
-    np.testing.assert_allclose(swapped.added(values[:, ::-1]), found.added(values)[:, ::-1], rtol=conditioned(1e5))
 
 
 def test_residuals_of_sizes_alone_are_neither_values_nor_errors():

@@ -85,18 +85,6 @@ def test_one_group_and_no_groups_are_the_plain_value():
         assert_close(solve(game, owen(groups)).values, plain.values, scale=plain.scale, n_terms=12, n_players=6)
 
 
-def test_sums_of_groups_are_values_of_the_game_of_groups():
-    game = games()["product"]
-    players = [[0, 3], [1, 4, 5], [2]]
-    groups = lambda array: np.stack([array[..., j].prod(axis=-1) for j in players], axis=-1)  # noqa: E731
-    quotient = ProductGame(game.c[:, 0], groups(game.a)[0], groups(game.b), game.weights, game.constant)
-    values = solve(game, STRUCTURES["owen"][0]).values
-    expected = solve(quotient).values
-    assert_close(
-        np.array([values[j].sum() for j in players]), expected, scale=4.0 * np.abs(expected).sum(), n_terms=12, n_players=6
-    )
-
-
 def test_many_players_in_many_rows_and_outputs():
     rng = np.random.default_rng(0)
     a, b, c = rng.uniform(0.9, 1.1, (3, 7, 60)), rng.uniform(0.9, 1.1, (5, 7, 60)), rng.normal(size=(7, 2))

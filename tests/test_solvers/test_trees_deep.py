@@ -12,9 +12,9 @@ from exactshap.solvers.trees import _solve as _trees
 from exactshap.solvers.trees import prepare_trees, solve_trees
 from exactshap.solvers.trees._leaf_engine import LeafEngine
 from exactshap.solvers.trees._path_engine import PathEngine
-from exactshap.trees import build, flatten, margin
+from exactshap.trees import build, margin
 from test_solvers.trees_by_hand import random_rows
-from tolerances import CHAIN, FLOAT32_PEER, assert_close, conditioned, roundings
+from tolerances import CHAIN, assert_close, roundings
 
 SHAPLEY = find("shapley")
 
@@ -122,25 +122,3 @@ def test_paths_of_sixteen_players_leave_the_tables(monkeypatch):
         assert (prepared.tables is not None) == is_tables
         solution = solve_trees(prepared, X[:, :depth], SHAPLEY, 1)
         assert_close(solution.residual, np.zeros(6), solution.scale, n_terms=3000, n_players=depth)
-
-
-@pytest.mark.peer
-@pytest.mark.parametrize("depth", [2, 5, 8])
-def test_shap_agrees(depth):
-    """With cover ratios, with a background, and of pairs, which shap halves."""
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    shap, X = pytest.importorskip("shap"), np.random.default_rng(0).normal(size=(400, 8))
-    y, players = X[:, 0] * X[:, 1] + np.sin(X[:, 2]) + X[:, 3], [(j,) for j in range(8)]
-    model = GradientBoostingRegressor(max_depth=depth, n_estimators=10, random_state=0).fit(X, y)
-    prepared, peer = prepare_trees(flatten(model), players), shap.TreeExplainer(model)
-    for engine in (prepared, dataclasses.replace(prepared, tables=None)):
-        values = solve_trees(engine, X[:20], SHAPLEY, 1).values
-        assert np.max(np.abs(values - peer.shap_values(X[:20]))) < conditioned(1e5)
-    if depth < 8:
-        values = solve_trees(prepare_trees(flatten(model), players, X[:50]), X[50:70], SHAPLEY, 1).values
-        other = shap.TreeExplainer(model, X[:50], feature_perturbation="interventional").shap_values(X[50:70])
-        assert np.max(np.abs(values - other)) < FLOAT32_PEER
-        solution, pairs = solve_trees(prepared, X[:10], find("sii"), 2), peer.shap_interaction_values(X[:10])
-        for s, (i, j) in enumerate(solution.sets[8:], start=8):
-            assert np.max(np.abs(solution.values[:, s] - 2 * pairs[:, i, j])) < conditioned(1e5)
