@@ -215,8 +215,27 @@ def test_a_category_never_seen_is_a_bad_row():
     X = X[:8].assign(colour=["red", "blue", "green", "red", "red", "blue", "green", "blue"])
     with pytest.raises(InputError, match=r"Row 2 of the partition.*unknown categories .'green'"):
         Partition(explainer)(X)
-    out = Partition(explainer, on_bad_rows="mark")(X)
-    assert list(np.flatnonzero(out["phi_size"].isna())) == [2, 6]
+    part = Partition(explainer, on_bad_rows="mark")
+    assert list(np.flatnonzero(part(X)["phi_size"].isna())) == [2, 6]
+    assert part(X[2:3])["phi_size"].isna().all()  # however rows are cut
+
+
+@pytest.mark.parametrize("cells", [["a", "b", "new", "b"], [0, 1, None, 1]], ids=["LightGBM", "CatBoost"])
+def test_a_cell_that_changes_the_dtype_of_its_column_makes_one_bad_row(cells):
+    """Categories of pandas become text, and whole numbers with a missing one, which CatBoost refuses, floats."""
+    X = pd.DataFrame({"c": pd.Categorical(["a", "b"] * 20) if "new" in cells else [0, 1] * 20, "x": np.arange(40.0)})
+    if "new" in cells:
+        model = pytest.importorskip("lightgbm").LGBMRegressor(n_estimators=3, min_child_samples=2, verbose=-1)
+    else:
+        library = pytest.importorskip("catboost")
+        model = library.CatBoostRegressor(iterations=3, verbose=0, cat_features=["c"], allow_writing_files=False)
+    explainer = cases.Explainer(model.fit(X, np.arange(40) % 2 * 9.0 + X["x"]), X[:8])
+    T = X[:4].assign(c=cells)
+    out = Partition(explainer, on_bad_rows="mark")(T)
+    assert list(out["exact"]) == [True, True, False, True]
+    assert np.array_equal(out.filter(like="phi_").iloc[[0, 1, 3]], explainer(X.iloc[[0, 1, 3]]).values)
+    with pytest.raises(InputError, match="Row 2 of the partition cannot be explained"):
+        Partition(explainer)(T)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def _pandas_like(reference: Table, table: Table) -> Table:
             continue
         try:
             cast = column.cat.set_categories(dtype.categories) if column.dtype == dtype else column.astype(dtype)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             cast = None
         changed = None if cast is None else _changed(column, cast)
         if changed is not None and not changed.any():

@@ -7,15 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.frames import Table
+from exactshap.frames import Table, is_missing
 
 # InputError and InputTypeError derive from these, and models raise them, too.
 REFUSALS = (ValueError, TypeError)
 Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
-def explain_what_is_possible(solve: Solve, table: Table, offsets: np.ndarray | None = None) -> list[tuple[np.ndarray, Any]]:
-    """Return (row numbers, result) of the rows that ``solve`` accepts; ``offsets`` holds one number per row."""
+def explain_what_is_possible(
+    solve: Solve, table: Table, offsets: np.ndarray | None = None, *, has_types: bool
+) -> list[tuple[np.ndarray, Any]]:
+    """Return (row numbers, result) of the rows that ``solve`` accepts; ``offsets`` holds one number per row.
+
+    Without types to compare its columns with (``has_types``), a table of refused rows is refused itself.
+    """
     refused = _refused_for_gaps(solve, table, offsets)
     left = np.flatnonzero(~refused)
     results: list[tuple[np.ndarray, Any]] = []
@@ -25,7 +30,7 @@ def explain_what_is_possible(solve: Solve, table: Table, offsets: np.ndarray | N
             last = outcome
         else:
             results.append((rows, outcome))
-    if last is not None and not results:
+    if last is not None and not results and not has_types:
         raise last
     return results
 
@@ -81,7 +86,7 @@ def _gaps(table: Table, j: int) -> np.ndarray:
     """Return 0 for present cells, 1 for missing, 2 and 3 for infinities."""
     numbers = table.numbers([j])
     if numbers is None:
-        return np.array([cell is None or cell != cell for cell in table.column(j).tolist()], np.int8)
+        return np.array([is_missing(cell) for cell in table.column(j).tolist()], np.int8)
     return _kinds(numbers[:, 0])
 
 

@@ -154,7 +154,7 @@ class Partition(PackedOnce):
         head, n_rows, row_group = first_rows(wanted_files(self, source, filesystem), self.csv_types)
         rows = min(checked_batch_rows(self, batch_rows), n_rows)
         frame = head.take(np.arange(rows) % max(head.num_rows, 1))
-        features, offsets = self._features(frame), self._offsets(frame)
+        features, offsets = self._typed(self._features(frame)), self._offsets(frame)
         one = self.explainer.plan(features.native, self.index, self.order, offset=offsets)
         # Columns that are dropped are read, too.
         text = max(0.0, head.nbytes / max(head.num_rows, 1) - 8.0 * head.num_columns)
@@ -236,16 +236,23 @@ class Partition(PackedOnce):
         background = reader.traits.background
         table = table.select([j for j, name in enumerate(names) if name not in left_out])
         has_names = reader.traits.fitted_names is not None or (background is not None and background.is_frame)
-        if has_names:
-            table = with_categories(in_library_of(table, background), background)
+        table = in_library_of(table, background) if has_names else table
         check_types(table, background)
-        if has_names:  # whole numbers of a CSV file are float64, which CatBoost takes for no category
-            return with_dtypes_of(background, table) if background is not None and background.names == table.names else table
+        if has_names:
+            return table
         given = tuple(reader.traits.feature_names)
         if given != tuple(f"x{j}" for j in range(len(given))) and table.names != given:
             what, got = "The columns are not those of the explainer", f"Got {list(table.names or ())}"
             raise UnknownNameError(what, got, f"Pass {list(given)}, in this order")
         return as_table(table.numeric(), allow_empty=True)
+
+    def _typed(self, features: Table) -> Table:
+        """Return rows in the background's dtypes: whole numbers of a CSV file are float64, which CatBoost takes for no category."""
+        background = self.explainer.reader.traits.background
+        if not features.is_frame:
+            return features
+        typed = with_categories(features, background)
+        return with_dtypes_of(background, typed) if background is not None and background.names == typed.names else typed
 
     def _offsets(self, frame: TableLike) -> np.ndarray | None:
         if self.offset is None:
@@ -255,7 +262,8 @@ class Partition(PackedOnce):
 
     def _solve_all(self, features: Table, offsets: np.ndarray | None, kept: Callable[[int], str]) -> dict[str, np.ndarray]:
         def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
-            chosen = features if len(rows) == features.n_rows else features.take(rows)
+            # Typed row by row in the end, as one bad cell changes the dtype of its column
+            chosen = self._typed(features if len(rows) == features.n_rows else features.take(rows))
             of_rows = None if offsets is None else offsets[rows]
             with rows_from(int(rows[0]) if rows.size else 0):
                 return self.layout.columns(self.explainer(chosen.native, self.index, self.order, offset=of_rows))
@@ -267,8 +275,8 @@ class Partition(PackedOnce):
             solve(np.arange(0))
             if self.on_bad_rows == "raise":
                 raise _naming_the_row(solve, features, error, kept, offsets) from None
-        columns = self.layout.marked(features.n_rows)
-        for rows, part in explain_what_is_possible(solve, features, offsets):
+        columns, has_types = self.layout.marked(features.n_rows), self.explainer.reader.traits.background is not None
+        for rows, part in explain_what_is_possible(solve, features, offsets, has_types=has_types):
             for name, values in part.items():
                 columns[name][rows] = values
         return columns
