@@ -30,7 +30,7 @@ def process_and_candidates(d=9, *, even=False):
     value, pairs = smooth(d), draw(d, 140, rng, strata(d, paired=True), paired=True)
     points = 2.0 * np.concatenate([np.ones((1, d), bool), pairs[::3]]) - 1.0
     inside, outside = (value(side > 0)[:, None] for side in (points, -points))
-    process = fit_process(points, inside, outside, even=even, relevance_rows=99, max_iterations=25, rng=rng)
+    process = fit_process(points, inside, outside, even=even, relevance_rows=99, rng=rng)
     return process, 2.0 * np.delete(pairs, np.s_[::3], axis=0) - 1.0
 
 
@@ -84,7 +84,7 @@ def unpaired_process(d):
     masks = draw(d, 40, rng, strata(d, paired=False), paired=False)
     points, others = 2.0 * masks[::2] - 1.0, 2.0 * masks[1::2] - 1.0
     inside = smooth(d)(points > 0)[:, None]
-    return fit_process(points, inside, None, even=True, relevance_rows=99, max_iterations=25, rng=rng), others
+    return fit_process(points, inside, None, even=True, relevance_rows=99, rng=rng), others
 
 
 @pytest.mark.parametrize("is_paired", [True, False])

@@ -38,7 +38,7 @@ def observed(rng):
 def fitted(rng):
     masks, inside, outside = observed(rng)
     points = 2.0 * np.concatenate([np.ones((1, D), bool), masks]) - 1.0
-    process = fit_process(points, inside, outside, even=False, relevance_rows=500, max_iterations=25, rng=rng)
+    process = fit_process(points, inside, outside, even=False, relevance_rows=500, rng=rng)
     sets = additive_frontier(D, 1, odd=True)
     columns, shares = character_columns(masks, sets), odd_shares(D, sets)
 
@@ -139,7 +139,7 @@ def test_outputs_that_are_alike_count_once(copies, independent):
     other = np.where(whole[:, 0], 1.0, -1.0)
     other -= first * (first @ other) / (first @ first)
     target = np.outer(first, np.arange(1.0, copies + 1)) if copies else np.stack([first, other], axis=1)
-    settings = {"even": False, "relevance_rows": 9, "max_iterations": 1, "rng": np.random.default_rng(0)}
+    settings = {"even": False, "relevance_rows": 9, "rng": np.random.default_rng(0)}
     process = fit_process(2.0 * whole - 1.0, target, -target, **settings)
     assert process.n_answers == pytest.approx(independent * (PAIRS + 1), rel=roundings(500))
 
@@ -155,7 +155,7 @@ def split(rng, n_fitted):
 
     whole = np.concatenate([np.ones((1, D), bool), masks[:n_fitted]])
     answers = value(whole), value(~whole)
-    process = fit_process(2.0 * whole - 1.0, *answers, even=False, relevance_rows=500, max_iterations=25, rng=rng)
+    process = fit_process(2.0 * whole - 1.0, *answers, even=False, relevance_rows=500, rng=rng)
     others = masks[n_fitted:]
     return process, others, (value(others) - value(~others)) / 2.0, value
 

@@ -35,7 +35,15 @@ from exactshap.solvers.sampled.process._evidence import (
     factorise,
 )
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
-from exactshap.solvers.sampled.process._relevance import ENOUGH, _sizes, evenly_spaced, find_relevances
+from exactshap.solvers.sampled.process._relevance import (
+    ENOUGH,
+    LARGE,
+    LONGEST,
+    WHITE,
+    _sizes,
+    evenly_spaced,
+    find_relevances,
+)
 from exactshap.solvers.sampled.process._values import prior_variance, white_variance
 from tolerances import DIFFERENCES, HALF_THE_DIGITS, assert_regression_close, conditioned, roundings
 
@@ -159,7 +167,7 @@ def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
     dense = brute_covariance(points, points, theta, -1) + 0.01 * np.eye(200)
     halves = [Half.of(np.linalg.cholesky(dense) @ rng.normal(size=(200, 2)), np.zeros((200, 2)), -1)]
     assert _sizes(200) == [118, 200]
-    found, posterior = find_relevances(points, halves, 25), Posterior(points, halves)
+    found, posterior = find_relevances(points, halves), Posterior(points, halves)
 
     def function(logs):
         value, slopes = posterior(logs)
@@ -167,6 +175,15 @@ def test_searches_of_ever_more_rows_end_where_one_long_search_ends():
 
     long = minimize(function, found + 0.5, jac=True, method="L-BFGS-B", options={"maxiter": 500})
     assert posterior(found)[0] - long.fun <= ENOUGH / 2  # the last step, not evaluated, gains most of its promise
+
+
+@pytest.mark.parametrize(("n", "far"), [(LARGE, True), (LARGE + 1, False)])
+def test_searches_on_many_rows_take_few_steps(n, far):
+    """White calls, from a white part of next to nothing: on many rows it has not come far."""
+    points, start = 2.0 * (RNG.random((n, 9)) < 0.5) - 1, np.append(np.full(9, -3.0), WHITE[0])
+    halves = [Half.of(RNG.normal(size=(n, 1)), np.zeros((n, 1)), -1)]
+    found = find_relevances(points, halves, start)[-1] - start[-1]
+    assert (found > 6 * LONGEST) == far
 
 
 def test_searches_go_from_few_rows_to_all():
@@ -241,7 +258,7 @@ def test_the_process_against_the_textbook(paired):
     """Posterior mean and variance of all 2^d values by dense algebra, then the index applied to them."""
     d = 5
     masks, inside, outside = observed(d, 9, paired)
-    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, rng=RNG)
     every = 2.0 * all_masks(d) - 1
     question = Question(find("shapley"), 1, player_sets(d, 1))
     linear = white_functionals(every, np.arange(d)[:, None], find("shapley").weights(d)).T
@@ -267,7 +284,7 @@ def test_the_process_against_the_textbook(paired):
 def test_predictions_pass_through_the_observations_and_are_the_game(paired):
     d = 5
     masks, inside, outside = observed(d, 8, paired)
-    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=5, rng=RNG)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, rng=RNG)
     assert_regression_close(process.predict(masks), inside, 10.0)
     if paired:
         assert_regression_close(process.predict(~masks), outside, 10.0)
@@ -279,7 +296,7 @@ def test_predictions_pass_through_the_observations_and_are_the_game(paired):
 def test_left_out_residuals_against_refits():
     masks, inside, outside = observed(6, 12, True)
     points = 2.0 * masks - 1
-    process = fit_process(points, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=RNG)
+    process = fit_process(points, inside, outside, even=False, relevance_rows=200, rng=RNG)
     fitted, residuals = process.halves[0], process.unit * process.checked()[1]
     gram = covariance(points, points, process.theta, -1) + process.white * np.eye(len(points))
     for row in range(len(points)):
@@ -296,7 +313,7 @@ def test_few_nodes_are_enough_for_many_players(index):
     d, rng = 44, np.random.default_rng(2)
     masks = np.concatenate([np.ones((1, d), bool), draw(d, 60, rng, strata(d, paired=True), paired=True)])
     inside, outside = rng.normal(size=(2, 61, 1))
-    process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, max_iterations=3, rng=rng)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=False, relevance_rows=200, rng=rng)
     strong = replace(process, prior=Prior(np.linspace(0.01, 1.5, d), process.white))
     semivalue, players = find(index), np.arange(d)[:, None]
     question = Question(semivalue, 1, player_sets(d, 1))
@@ -315,7 +332,7 @@ def test_few_nodes_are_enough_for_many_players(index):
 def test_errors_of_many_rows_are_judged_by_some_of_them(monkeypatch):
     """Eleven of 41 rows, evenly spread, stand last in the factor, and have the residuals that they have among all."""
     masks, inside, outside = observed(7, 40, True)
-    settings = {"even": False, "relevance_rows": 200, "max_iterations": 3, "rng": RNG}
+    settings = {"even": False, "relevance_rows": 200, "rng": RNG}
     _, every = fit_process(2.0 * masks - 1, inside, outside, **settings).checked()
     monkeypatch.setattr(_hypercube, "MAX_CHECKED", 11)
     process = fit_process(2.0 * masks - 1, inside, outside, **settings)
@@ -357,7 +374,7 @@ def test_players_whom_rows_could_overlook_have_errors():
     masks = np.concatenate([np.ones((1, d), bool), draw(d, 40, rng, strata(d, paired=True), paired=True)])
     weights = np.array([1.0, 0.0, -0.7, 0.9, 0.0, 0.8, 1.2])
     inside, outside = (np.tanh(side @ weights)[:, None] for side in (masks, ~masks))
-    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, max_iterations=25, rng=rng)
+    process = fit_process(2.0 * masks - 1, inside, outside, even=True, relevance_rows=200, rng=rng)
     question = Question(find("k-sii"), 2, player_sets(d, 2))
     errors, careful = process.solve(question)[1][:, 0], process.wary().solve(question)[1][:, 0]
     idle = np.array([not {1, 4}.isdisjoint(players) for players in question.sets])

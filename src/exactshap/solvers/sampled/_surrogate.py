@@ -16,7 +16,6 @@ from exactshap.solvers.sampled.process import CubeProcess, fit_process
 
 # Pairs that decide the relevances of up to 1,600, and so many more of more that the time grows as the calls; all pairs decide the values
 RELEVANCE_ROWS, OF_ROWS = 1000, 1600
-MAX_ITERATIONS = 25
 
 
 class Surrogate(NamedTuple):
@@ -46,7 +45,6 @@ def posterior(problem: RegressionProblem, relevance_rows: int | None = None) -> 
         np.concatenate([problem.empty[None], problem.outside[:n]]) if problem.paired else None,
         even=problem.sees_even,
         relevance_rows=min(most, relevance_rows or most),
-        max_iterations=MAX_ITERATIONS,
         rng=problem.rng,
         start=problem.relevances,
     )
@@ -56,7 +54,7 @@ def _fit_process(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng
     _, distinct = np.unique(np.where(masks[:, :1], masks, ~masks), axis=0, return_index=True)
     rows = np.concatenate([[0], np.sort(distinct[distinct > 0])])
     points = 2.0 * masks[rows] - 1.0
-    process = fit_process(points, inside[rows], outside[rows], even=True, relevance_rows=200, max_iterations=25, rng=rng)
+    process = fit_process(points, inside[rows], outside[rows], even=True, relevance_rows=200, rng=rng)
     return Surrogate(process.predict, lambda semivalue, order: game_values(process.game(), semivalue, order))
 
 

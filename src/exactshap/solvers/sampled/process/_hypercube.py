@@ -217,7 +217,6 @@ def fit_process(
     *,
     even: bool,
     relevance_rows: int,
-    max_iterations: int,
     rng: np.random.Generator,
     start: np.ndarray | None = None,
 ) -> CubeProcess:
@@ -235,7 +234,7 @@ def fit_process(
         rows = np.append(0, 1 + np.sort(rng.choice(m - 1, relevance_rows - 1, replace=False)))
         some, trained = points[rows], _halves(inside[rows], None if outside is None else outside[rows], even=even)
     with single_threaded_blas():
-        logs = find_relevances(some, trained, max_iterations, start)
+        logs = find_relevances(some, trained, start)
     theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
     order = _checked_last(m)
     wanted = halves if even else halves[:1]

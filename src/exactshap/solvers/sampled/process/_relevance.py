@@ -23,6 +23,9 @@ LONGEST = 2.0  # of a step, in any coordinate
 # Fraction of its slope that a step must gain (Armijo)
 SUFFICIENT = 1e-4
 MAX_TRIALS = 12
+# Newton steps of a search, on few rows and on more than so many: further steps there follow what games that jump show by chance (values of
+# 82 cells of 14 players and more have 0.97 +- 0.02 of the squared errors of 25 steps, and cover more)
+MAX_STEPS, LARGE, MAX_STEPS_IF_LARGE = 25, 400, 5
 # Least fraction of the assumed curvature along a step (Powell)
 CONVEX = 0.2
 
@@ -30,8 +33,8 @@ CONVEX = 0.2
 Function = Callable[[np.ndarray], tuple[float, Slopes]]
 
 
-def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int, start: np.ndarray | None = None) -> np.ndarray:
-    """Return log theta (d,) and log tau, the posterior's maximum.
+def find_relevances(points: np.ndarray, halves: list[Half], start: np.ndarray | None = None) -> np.ndarray:
+    """Return log theta (d,) and log tau, the posterior's maximum, or near it if there are many rows.
 
     From coarse to fine: few rows start from equal relevances, more rows from those that some of them give, which makes the search on all
     rows short. ``start`` is the result of fewer rows, from which all rows continue.
@@ -43,7 +46,8 @@ def find_relevances(points: np.ndarray, halves: list[Half], max_iterations: int,
     enough = ENOUGH_ALONE if start is None and len(sizes) == 1 else ENOUGH
     here = posteriors[0].typical if start is None else start
     for posterior in posteriors:
-        here = search(posterior, here, bounds, max_iterations, enough)
+        most = MAX_STEPS_IF_LARGE if len(posterior.points) > LARGE else MAX_STEPS
+        here = search(posterior, here, bounds, most, enough)
     return here
 
 
