@@ -356,19 +356,6 @@ def test_a_pattern_is_no_folder_that_results_would_join(source, tmp_path):
             run(str(pattern), out)
 
 
-def test_a_worker_that_is_killed_costs_one_run(source, whole, tmp_path):
-    def map_that_breaks(function, *lists):
-        for number, items in enumerate(zip(*lists, strict=True)):
-            if hasattr(items[0], "first") and number == 5:
-                raise RuntimeError("a worker died")
-            yield function(*items)
-
-    with pytest.raises(RuntimeError, match="a worker died"):
-        run(source, tmp_path / "out", map=map_that_breaks)
-    assert run(source, tmp_path / "out").n_resumed == 8 + 8 + 8 + 1 + 8
-    assert contents(tmp_path / "out") == whole
-
-
 def test_a_full_disk_is_said_and_whole_files_stay(source, whole, tmp_path, monkeypatch):
     write, written = pq.write_table, []
 

@@ -7,7 +7,7 @@ import pytest
 
 from exactshap import semivalues
 from exactshap.explainer._certify import sum_of_sets
-from exactshap.games import OracleGame, ProductGame
+from exactshap.games import ProductGame
 from exactshap.solvers import Part, Posterior, Rows, Solution, solve
 from exactshap.solvers.product import solve_terms
 from tolerances import EPS, assert_close, roundings
@@ -44,30 +44,6 @@ def test_sum_is_the_solution_of_the_sum(index, order):
     truth = solve(summed(one, other), index, order, method="enumeration")
     assert_same(found, truth)
     assert_close(found.scale, solve(one, index, order).scale + solve(other, index, order).scale, found.scale)
-
-
-@pytest.mark.parametrize("factor", [2.5, -0.5, 0.0])
-def test_multiple_and_shift_are_the_solution_of_that_game(factor):
-    one = game(2)
-    found = (solve(one, "k-sii", 2) * factor).part.shifted(7.0)
-    truth = ProductGame(one.c * factor, one.a, one.b, weights=one.weights, constant=np.full(2, 7.0))
-    assert_same(found, solve(truth, "k-sii", 2, method="enumeration"))
-    assert np.all(np.asarray(found.scale) >= 0)
-
-
-def test_shared_baseline_is_the_game_that_shares_it():
-    one = game(3, constant=5.0)
-    whole = solve(one, "k-sii", 2)
-    sharing = OracleGame(
-        lambda masks: one.value(masks)[0] - whole.empty[0] * (1.0 - masks.mean(axis=1))[:, None],
-        D,
-    )
-    truth = solve(sharing, "k-sii", 2, method="enumeration")
-    shared = whole.part.with_shared_baseline(D)
-    assert_close(shared.values[0], truth.values, whole.scale.max(), n_terms=100, n_players=D)
-    assert np.all(shared.empty == 0.0)
-    assert_close(shared.full[0], truth.full, whole.scale.max(), n_terms=100)
-    assert not np.shares_memory(shared.values, whole.values)
 
 
 def test_parts_are_finished_with_constant_sets_residual_and_the_games_axes():

@@ -20,13 +20,11 @@ _CONSTANT = "Intercept"  # its name in formulas
 _LINKS = {"Identity": "target", "Log": "log of the target", "Logit": "log-odds"}
 _OWN_SCALE = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg", "MixedLM")  # predict is the linear predictor
 _OTHERS = ("GLM", "GEE")
+_COUNTS = ("Poisson", "NegativeBinomial", "NegativeBinomialP", "GeneralizedPoisson")
 _CLASSES = {
     "Logit": "log-odds",
     "Probit": "probit",
-    "Poisson": "log of the target",
-    "NegativeBinomial": "log of the target",
-    "NegativeBinomialP": "log of the target",
-    "GeneralizedPoisson": "log of the target",
+    **dict.fromkeys(_COUNTS, "log of the target"),
     "OrderedModel": "latent score: high is a late category",
     "PHReg": "log hazard: high is early",
 }
@@ -34,11 +32,7 @@ _KNOWN = (*_OWN_SCALE, *_CLASSES, *_OTHERS, "MNLogit")
 # Inverse links by their names in `exactshap.expansions.links`; None: the score is the response
 _INVERSE = {
     "Identity": None,
-    "Log": "exponential",
-    "Poisson": "exponential",
-    "NegativeBinomial": "exponential",
-    "NegativeBinomialP": "exponential",
-    "GeneralizedPoisson": "exponential",
+    **dict.fromkeys(("Log", *_COUNTS), "exponential"),
     "Logit": "logistic",
     "Probit": "normal",
     "CLogLog": "complementary log-log",
