@@ -3,6 +3,7 @@
 import logging
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
@@ -59,7 +60,6 @@ def frame_of(kind):
     if kind == "polars":
         polars = pytest.importorskip("polars")
         return polars.DataFrame({**columns, "c": polars.Series(columns["c"], dtype=polars.Categorical)})
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(columns).astype({"c": "category"})
     return frame.set_index(np.arange(40)[::-1] * 3)
 
@@ -197,6 +197,8 @@ FAULTS = {
         r"must return real numbers\. Got str such as '10'\. Pass predict_p",
     ),
     "masked": (lambda rows: np.ma.array(rows[:, 0], mask=rows[:, 0] > 0), r"returned NaN or infinity\. First at row \d"),
+    "gaps": (lambda rows: pandas.array([None, *rows[1:, 0]], dtype="Float64"), r"returned NaN or infinity\. First at row 0"),
+    "gaps in objects": (lambda rows: np.array([pandas.NA, *rows[1:, 0]]), r"returned NaN or infinity\. First at row 0"),
     "no outputs": (lambda rows: np.empty((len(rows), 0)), r"returned shape \(9, 0\) for 9 rows"),
     "nothing": (lambda rows: None, r"must return one number a row\. Got None\. Let it return what it computes"),
     "cubes": (lambda rows: np.zeros((len(rows), 2, 2)), r"returned shape \(9, 2, 2\) for 9 rows"),
@@ -251,7 +253,7 @@ def coarse(rows):
     [
         lambda rows: coarse(rows).tolist(),
         lambda rows: coarse(rows).astype(float),
-        lambda rows: pytest.importorskip("pandas").DataFrame({"p": coarse(rows), "q": 1}),
+        lambda rows: pandas.DataFrame({"p": coarse(rows), "q": 1}),
     ],
     ids=["list", "float64", "frame"],
 )
@@ -292,7 +294,6 @@ def test_tensors_that_record_gradients_are_numbers():
 
 
 def test_input_and_background_are_not_changed():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X[:, :2], columns=["a", "b"])
 
     def changing_frame(rows):

@@ -90,9 +90,12 @@ def test_values_are_those_of_the_array(name, labels):
 def test_tuples_that_a_library_writes_in_its_own_way(library, name, settings):
     make, X = getattr(pytest.importorskip(library), name), frame("tuples")
     expected = explain(make(**settings).fit(ARRAY, Y), ARRAY[:3], ARRAY[20:30])
-    explainer = Explainer(make(**settings).fit(X, Y), X[20:30])
+    model = make(**settings).fit(X, Y)
+    explainer = Explainer(model, X[20:30])
     np.testing.assert_allclose(explainer(X[:3]).values, expected.values, atol=ROUNDING)
     assert explainer(X[:3]).feature_names[0] == "('sepal', 'length')"
+    grouped = Explainer(model, X[20:30], groups={"sepal": list(X.columns[:2])})
+    assert grouped(X[:3]).feature_names[0] == "sepal"
     with pytest.raises(UnknownNameError, match="Feature names must be in the same order"):
         explainer(X.iloc[:3, [1, 0, 2, 3]])
 
@@ -103,6 +106,8 @@ def test_results_groups_and_files_speak_of_them_as_text(tmp_path):
     model = SVR().fit(X, Y)
     found = explain(model, X[:5], X[20:30], groups={"pair": list(names[:2])})
     assert found.feature_names == ("pair", *names[2:])
+    by_label = explain(model, X[:5], X[20:30], groups={"pair": list(X.columns[:2])})
+    np.testing.assert_array_equal(by_label.values, found.values)
     assert found.to_shap().data.shape == (5, 3)
     found.plot.waterfall(0)
     found.plot.scatter(names[3])

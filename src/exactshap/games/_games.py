@@ -72,7 +72,7 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
 
 def unmasked(returned: Any) -> np.ndarray:
     """Return what a function returned as an array, with NaN where a masked one hides cells."""
-    return np.asarray(returned.astype(float).filled(np.nan) if np.ma.is_masked(returned) else returned)
+    return np.asarray(returned.astype(float).filled(np.nan) if isinstance(returned, np.ma.MaskedArray) else returned)
 
 
 def player_of_columns(players: Sequence[Sequence[int]], n_columns: int) -> np.ndarray:

@@ -246,6 +246,8 @@ def _group_of_column(groups: Mapping[str, Any], feature_names: tuple[str, ...]) 
 
 
 def _column_number(member: Model, feature_names: tuple[str, ...], group: Any) -> int:
+    if isinstance(member, tuple):  # of a MultiIndex: CatBoost and EBMs have names of their own for it
+        member = str(member) if str(member) in feature_names else " ".join(map(str, member))
     if isinstance(member, str):
         if member in feature_names:
             return feature_names.index(member)

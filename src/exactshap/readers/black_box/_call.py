@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
-from exactshap.frames import Table, hybrid_frame, with_unique_index
+from exactshap.frames import Table, hybrid_frame, is_missing, with_unique_index
 from exactshap.games import unmasked
 
 
@@ -222,7 +222,8 @@ def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
     if text is not None:  # "10" is a label, too
         raise _no_number(text, name)
     try:
-        return values.astype(float)
+        gone = [is_missing(value) for value in values.flat]
+        return np.where(np.reshape(gone, values.shape), np.nan, values).astype(float)
     except (ValueError, TypeError) as error:
         raise _no_number(values.flat[0], name) from error
 
