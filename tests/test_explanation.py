@@ -642,6 +642,10 @@ def test_fingerprints_do_not_depend_on_the_library():
     assert fingerprint(X) != fingerprint(X[::-1])
     assert fingerprint(X) != fingerprint(frame("pandas"))
     assert fingerprint(np.array([[0.0]])) == fingerprint(np.array([[-0.0]]))
+    days = pandas.DataFrame({"day": np.array(["2024-02-28", "NaT", "2024-02-29T12:00"], "M8[us]")})
+    assert fingerprint(days) == fingerprint(days.astype("M8[ns]")) == fingerprint(polars.from_pandas(days))
+    later = days.astype("M8[ns]") + pandas.Timedelta(1, "ns")
+    assert fingerprint(later) != fingerprint(days)
 
 
 def test_every_value_function_of_every_reader_has_its_sentence():

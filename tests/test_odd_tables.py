@@ -1,5 +1,6 @@
 """Tables that libraries refuse or misread: read where their cells have one meaning, else refused by column."""
 
+import decimal
 import itertools
 import warnings
 
@@ -67,11 +68,12 @@ def test_dates_beside_numbers_are_refused(model):
         explain(model, np.full((12, 4), "2024-01-01", "M8[D]"), PLAIN.to_numpy()[:5])
 
 
-@pytest.mark.parametrize("as_dtype", ["object", "pyarrow", "nullable"])
+@pytest.mark.parametrize("as_dtype", ["object", "decimal", "pyarrow", "nullable"])
 @pytest.mark.parametrize("library", BOOSTERS)
 def test_numbers_of_other_dtypes_are_numbers(library, as_dtype):
     kinds = {
         "object": lambda rows: rows.astype(object),
+        "decimal": lambda rows: rows.map(decimal.Decimal),
         "pyarrow": lambda rows: rows.convert_dtypes(dtype_backend="pyarrow"),
         "nullable": lambda rows: rows.convert_dtypes(),
     }

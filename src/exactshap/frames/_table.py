@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -378,7 +379,7 @@ def is_missing(value: object) -> bool:
 
 
 def _is_real(value: object) -> bool:
-    return isinstance(value, (int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
+    return isinstance(value, (int, float, Decimal, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
 
 
 def _too_large(what: str, largest: Any) -> InputError:

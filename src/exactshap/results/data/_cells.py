@@ -138,13 +138,15 @@ def row_name(explanation: ExplanationData, i: int) -> str:
 def cell_text(value: object) -> str:
     """Return a cell as text, "" if missing.
 
-    >>> cell_text("NY"), cell_text(None), cell_text(float("nan")), cell_text(3)
-    ('NY', '', '', '3')
+    >>> cell_text("NY"), cell_text(None), cell_text(3), cell_text(np.timedelta64(90, "m"))
+    ('NY', '', '3', '1:30:00')
     """
     # A vector in a cell compares cell by cell
     if isinstance(value, (list, tuple, dict, set)) or getattr(value, "ndim", 0) > 0:
         return str(value)
-    return "" if is_missing(value) else str(value)
+    if is_missing(value):
+        return ""
+    return str(value.astype("m8[us]").item() if isinstance(value, np.timedelta64) else value)
 
 
 def as_days(texts: np.ndarray) -> np.ndarray | None:
@@ -216,6 +218,14 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
 def _cells_of(table: Table, j: int) -> np.ndarray | list[str]:
     numbers = table.numbers([j])
     if numbers is None:
-        return [cell_text(value) for value in table.column(j).tolist()]
+        return [cell_text(value) for value in _in_microseconds(table.column(j)).tolist()]
     # One NaN; minus zero and zero are one number
     return np.where(np.isnan(numbers), np.nan, numbers + 0.0)[:, 0]
+
+
+def _in_microseconds(column: np.ndarray) -> np.ndarray:
+    """Return nanoseconds in microseconds, as lists of them are numbers; with more digits as they are."""
+    if column.dtype.kind not in "mM" or np.datetime_data(column.dtype)[0] != "ns":
+        return column
+    shorter = column.astype(f"{column.dtype.kind}8[us]")
+    return shorter if np.array_equal(shorter, column, equal_nan=True) else column
