@@ -173,7 +173,7 @@ class ExplanationData:
             raise InputError(
                 "This explanation has no covariances",
                 f"It was computed by {self.method or 'a deterministic method'} for {self.model_name or 'its model'}",
-                "Only probabilistic models (Gaussian processes) give them",
+                "Gaussian processes give them: pass background= and uncertainty=True",
             )
         return self.covariances[validation.row_numbers(i, self.n_rows)[0]]
 
