@@ -100,6 +100,17 @@ def test_categories_that_are_numbers_are_numbers_to_models_without_categories(mo
         explain(model, odd[:3].astype({"size": str}), sizes.assign(size="large")[:9])
 
 
+@pytest.mark.parametrize("library", BOOSTERS)
+def test_booleans_with_gaps_are_numbers_in_every_library(library):
+    flags = [True, None, False] * 20
+    numbers = PLAIN.assign(d=pd.array(flags, "boolean"))
+    tables = [numbers, pl.from_pandas(numbers), pl.from_pandas(numbers).to_arrow()]
+    model = BOOSTERS[library].__class__(n_estimators=4).fit(numbers.astype(float), Y)
+    expected = explain(model, numbers[:3].astype(float), numbers[5:20].astype(float)).values
+    for table in tables:
+        np.testing.assert_array_equal(explain(model, table[:3], table[5:20]).values, expected)
+
+
 def test_text_is_refused_by_column_with_a_sample():
     rows = FRAME[:3].assign(d=["high", "low", "low"])
     for model in (*BOOSTERS.values(), FOREST):

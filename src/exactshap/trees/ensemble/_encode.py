@@ -99,7 +99,12 @@ def readable(model: Columns, table: TableLike) -> Any:
     import narwhals.stable.v2 as nw
 
     frame = table.readable()
-    gaps = [j for j, kind in enumerate(frame.schema.values()) if str(kind) == "Unknown"]
+    # pandas makes objects of booleans with missing cells
+    gaps = [
+        j
+        for j, (name, kind) in enumerate(frame.schema.items())
+        if str(kind) == "Unknown" or (kind == nw.Boolean and frame[name].null_count())
+    ]
     table = _with_plain_numbers(model, table, gaps)
     frame = table.readable()
     if model.library == "xgboost":
