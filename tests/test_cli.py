@@ -13,6 +13,7 @@ import lightgbm
 import numpy as np
 import pandas
 import pytest
+import rich.console
 import skops.io as skops
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -93,7 +94,7 @@ def test_explain_writes_the_values_that_the_library_gives(files, fitted, capsys)
     assert "data.csv, 40 rows x 4 features" in (files / "report.html").read_text()
 
 
-def test_kept_columns_that_are_no_features_need_not_be_dropped(files, fitted):
+def test_kept_columns_that_are_no_features_need_not_be_dropped(files, fitted, capsys):
     X = fitted[1]
     arguments = ["explain", "model.joblib", "data.csv", "--target", "y", "--allow-pickle", "--background", "background.csv"]
     assert run(*arguments, "--drop", "id", "--output", "dropped.csv") == 0
@@ -102,7 +103,11 @@ def test_kept_columns_that_are_no_features_need_not_be_dropped(files, fitted):
     pandas.testing.assert_frame_equal(kept[other.columns], other)
     assert list(kept["id"]) == list(range(40))
     np.testing.assert_allclose(kept["[bold]bmi"], X["[bold]bmi"], rtol=roundings(4))
+    X.head(8).assign(id=0, y=1.0).to_csv("background.csv", index=False)  # laid out as the data
+    assert run(*arguments, "--keep", "id", "--keep", "[bold]bmi", "--output", "again.csv") == 0
+    pandas.testing.assert_frame_equal(pandas.read_csv("again.csv"), kept)
     assert run(*arguments, "--output", "none.csv") == 2  # neither kept nor dropped
+    assert "background.csv has columns that the model was not fitted with. Got 'id'. Name the" in capsys.readouterr().err
 
 
 def test_offsets_are_a_column_of_the_data(files, fitted, capsys):
@@ -291,6 +296,18 @@ def test_warnings_are_one_line(files, capsys, fitted):
     joblib.dump(SVR().fit(X.to_numpy(), y), "plain.joblib")
     assert run("explain", "plain.joblib", "data.csv", *COMMON) == 0
     assert all(line.startswith("Warning: ") for line in capsys.readouterr().err.splitlines())
+
+
+@pytest.mark.skipif(not hasattr(rich.console.Console, "on_broken_pipe"), reason="an older release of rich ends the process")
+def test_files_are_written_if_nobody_reads_what_is_printed(files):
+    call = [sys.executable, "-c", "import sys; from exactshap.cli import main; main(sys.argv[1:])"]
+    command = ["explain", "model.joblib", "data.csv", *COMMON, "-o", "values.csv", "--report", "report.html"]
+    process = subprocess.Popen([*call, *command], cwd=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()  # as head does
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 0, error
+    assert len(pandas.read_csv("values.csv")) == 40
+    assert (files / "report.html").exists()
 
 
 def test_words_that_are_read_as_missing_are_warned_of(files, capsys):

@@ -6,6 +6,8 @@ In files of the command whatever loads NumPy is imported on first use: help take
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -60,6 +62,11 @@ def console() -> Any:
             # Cleans text from files, not rich's own escapes
             for segment in super().render(*arguments, **settings):
                 yield segment if segment.control else segment._replace(text=printable(segment.text))
+
+        def on_broken_pipe(self) -> None:
+            # Such as of ``| head``: what follows is printed to nobody, and files are written
+            self.quiet = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     return Screen(markup=False, highlight=False, soft_wrap=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import exactshap
-from exactshap._runtime.types import TableLike
+from exactshap._runtime.types import Model, TableLike
 from exactshap.cli._io import column_names, load_model, read_table, take_columns
 from exactshap.errors import InputError
 
@@ -58,7 +58,7 @@ class Task:
         X = take_columns(self.table.native, tuple(name for name in (*self.drop, *kept) if name != self.offset), what=rows)
         if self.offset is not None:
             take_columns(X, (self.offset,), what=rows)  # raises if it is not there
-        self._refuse_unknown(X, traits.fitted_names)
+        self._refuse_unknown(X, traits.fitted_names, self.file)
         return explainer, X
 
     @cached_property
@@ -102,24 +102,30 @@ class Task:
 
     def without_data(self) -> exactshap.Explainer:
         """Read model and background; return the bound Explainer."""
-        return exactshap.Explainer(self.read_model(), self.read_background(), **self.settings)
+        model = self.read_model()
+        return exactshap.Explainer(model, self.read_background(model), **self.settings)
 
     def read_model(self) -> Any:
         return load_model(self.model, allow_pickle=self.allow_pickle, trust=self.trust, n_stages=self.n_stages)
 
-    def read_background(self) -> Any:
+    def read_background(self, model: Model) -> Any:
+        """Read the reference rows without the columns that are no features of the data."""
         if self.background is None:
             return None
-        table = read_table(self.background)
-        names = column_names(table)
-        there = tuple(name for name in dict.fromkeys((*self.drop, self.offset)) if name in names)
-        return take_columns(table, there, what=self.background.name)
+        from exactshap.readers import fitted_names
 
-    def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None) -> None:
+        table, fitted = read_table(self.background), fitted_names(model) or getattr(model, "feature_names", None)
+        names, kept = column_names(table), [name for name in self.keep if _is_unknown(name, fitted)]
+        there = tuple(name for name in dict.fromkeys((*self.drop, *kept, self.offset)) if name in names)
+        X = take_columns(table, there, what=self.background.name)
+        self._refuse_unknown(X, fitted, self.background)
+        return X
+
+    def _refuse_unknown(self, X: TableLike, fitted: tuple[str, ...] | None, file: Path) -> None:
         unknown = [name for name in column_names(X) if name != self.offset and _is_unknown(name, fitted)]
         if unknown:
             raise InputError(
-                f"{self.file.name} has columns that the model was not fitted with",
+                f"{file.name} has columns that the model was not fitted with",
                 f"Got {', '.join(map(repr, unknown[:10]))}",
                 "Name the target with --target and other columns with --drop",
             )

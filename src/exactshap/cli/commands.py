@@ -267,7 +267,8 @@ def app(
     from exactshap.app import WhatIf, run_app
 
     rows = take_columns(task.table.native, task.drop, what=task.file.name)
-    what_if = WhatIf(task.read_model(), rows, task.read_background(), **task.settings)
+    model = task.read_model()
+    what_if = WhatIf(model, rows, task.read_background(model), **task.settings)
     screen = console()
     run_app(what_if, port=port, open_browser=browser, ready=lambda address: screen.print(f"open {address}\nCtrl-C ends it"))
 
