@@ -321,6 +321,16 @@ def test_words_that_are_read_as_missing_are_warned_of(files, capsys):
     assert frame["region"].tolist()[1::3] == ["NA", "null"]
 
 
+def test_leading_zeros_that_are_lost_are_warned_of(files, capsys):
+    (files / "rows.csv").write_text("x,zip,n,share\n1,01234,0,0.5\n2,99999,10,00.5\n3,10000,20,1\n")
+    assert run("mmd", "rows.csv", "rows.csv", "-o", "shares.csv") == 0
+    error = capsys.readouterr().err
+    assert "Leading zeros of rows.csv are lost, as in numbers. Got {'zip': '01234'}. Read them as text: pandas.read" in error
+    assert pandas.read_csv("rows.csv", dtype={"zip": "str"})["zip"][0] == "01234"
+    assert run("mmd", "rows.csv", "rows.csv", "--drop", "zip", "-o", "shares.csv") == 0
+    assert not capsys.readouterr().err
+
+
 # --- models -----------------------------------------------------------------------------------------------------------
 
 

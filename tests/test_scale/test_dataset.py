@@ -5,6 +5,7 @@ import io
 import json
 import os
 import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -200,6 +201,23 @@ def test_whole_numbers_at_the_top_of_a_csv_column_may_turn_into_others(tmp_path)
     (tmp_path / "a.csv").write_text("\n".join([*lines, "1,2,x,4"]))
     with pytest.raises(InputError, match=r"a.csv cannot be read as CSV.*'x'"):
         explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "other")
+
+
+def test_digits_of_a_csv_that_are_lost_are_warned_of(tmp_path):
+    T = cases.table(3)[cases.NAMES]
+    explainer = cases.Explainer(cases.Ridge().fit(T, T["age"]), T)
+    rows = T.astype({"age": str}).assign(
+        age=["12345678901234567", "1", "2"], id=["007", "8", "9"], n=[10, 20, 12345678901234567]
+    )
+    rows.to_csv(tmp_path / "a.csv", index=False)
+    words = r"Digits of a.csv are lost, as in numbers. Got {'age': '12345678901234567', 'id': '007'}"
+    with pytest.warns(ExplanationWarning, match=words) as caught:
+        explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out", keep=["id", "n"])
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        T.assign(id=["007", "8", "9"]).to_csv(tmp_path / "b.csv", index=False)
+        explain_dataset(explainer, tmp_path / "b.csv", tmp_path / "other", drop=["id"])
 
 
 def test_any_ordered_map_gives_the_same_bytes_and_progress_counts_rows(finished, whole, tmp_path, pool):

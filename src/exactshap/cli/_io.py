@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ _BOOSTERS = (".json", ".ubj", ".txt")
 # Formats that are not read: the error says how to save them otherwise.
 _BINARY_BOOSTERS = (".cbm", ".bst", ".model")
 _PICKLES = (".pkl", ".pickle", ".joblib")
+_ROWS_TRIED = 1000  # of a CSV file, for leading zeros
 LINE_READ = 2**16  # characters of a file's first line
 # Room -> its estimators and the data classes that fitted estimators hold
 _OWN_TYPES = {
@@ -72,14 +73,14 @@ def console() -> Any:
 
 
 @without_collection
-def read_table(path: Path) -> Any:
-    """Read a CSV or Parquet file with pandas, polars or pyarrow."""
+def read_table(path: Path, dropped: Sequence[str] = ()) -> Any:
+    """Read a CSV or Parquet file with pandas, polars or pyarrow; what CSV loses of columns that are ``dropped`` is not warned of."""
     suffix = _suffix(path)
     if suffix not in _TABLES:
         raise InputError(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv")
     check_regular(path)
     try:
-        table = _read(path, suffix)
+        table = _read(path, suffix, dropped)
     except MissingDependencyError:
         raise
     # Each library has its own errors for malformed files, among them OSError without a number.
@@ -111,7 +112,7 @@ def _refuse_other_separators(names: str, path: Path) -> None:
         raise InputError(f"{path.name} is not separated by commas", got, do)
 
 
-def _read(path: Path, suffix: str) -> Any:
+def _read(path: Path, suffix: str, dropped: Sequence[str]) -> Any:
     import narwhals.stable.v2 as nw
 
     library = first_installed(FRAME_LIBRARIES)
@@ -120,15 +121,17 @@ def _read(path: Path, suffix: str) -> Any:
     reader = nw.read_csv if suffix == ".csv" else nw.read_parquet
     table = reader(str(path), backend=library).to_native()  # type: ignore[arg-type]
     if suffix == ".csv" and library == "pandas":
-        _warn_of_words(table, path)
+        used = [j for j, name in enumerate(table.columns) if name not in dropped]
+        _warn_of_words(table, path, [j for j in used if table.dtypes.iloc[j] in ("object", "str")])
+        _warn_of_zeros(table, path, [j for j in used if table.dtypes.iloc[j].kind == "i"])
     return table
 
 
-def _warn_of_words(table: Any, path: Path) -> None:
+def _warn_of_words(table: Any, path: Path, texts: list[int]) -> None:
     """Warn of words such as NA between texts, which pandas reads as missing, as they may be categories."""
     from exactshap.errors import ExplanationWarning, message, warn
 
-    gaps = [j for j, kind in enumerate(table.dtypes) if kind in ("object", "str") and table.iloc[:, j].isna().any()]
+    gaps = [j for j in texts if table.iloc[:, j].isna().any()]
     if not gaps:
         return
     words = require("pandas", "frames", purpose="Reading CSV").read_csv(path, usecols=gaps, dtype=str, keep_default_na=False)
@@ -137,6 +140,22 @@ def _warn_of_words(table: Any, path: Path) -> None:
         read = f"pandas.read_csv({path.name!r}, keep_default_na=False, na_values='')"
         do = f"If they are categories, write them as such: {read}.to_parquet('rows.parquet')"
         warn(message(f"Words of {path.name} are read as missing", f"Got {named}", do), ExplanationWarning)
+
+
+def _warn_of_zeros(table: Any, path: Path, whole: list[int]) -> None:
+    """Warn of digits such as 01234 at the beginning of a table, which pandas reads as numbers."""
+    from exactshap.errors import ExplanationWarning, message, warn
+
+    if not whole:
+        return
+    pandas = require("pandas", "frames", purpose="Reading CSV")
+    texts = pandas.read_csv(path, usecols=whole, dtype=str, keep_default_na=False, nrows=_ROWS_TRIED)
+    held = {table.columns[j]: texts.iloc[:, k][texts.iloc[:, k].str.match(r"-?0\d")] for k, j in enumerate(whole)}
+    if named := {name: cells.iloc[0] for name, cells in held.items() if len(cells)}:
+        do = (
+            f"Read them as text: pandas.read_csv({path.name!r}, dtype={dict.fromkeys(named, 'str')}).to_parquet('rows.parquet')"
+        )
+        warn(message(f"Leading zeros of {path.name} are lost, as in numbers", f"Got {named}", do), ExplanationWarning)
 
 
 def _suffix(path: Path) -> str:

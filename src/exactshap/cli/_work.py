@@ -65,7 +65,7 @@ class Task:
     def _whole(self) -> Table:
         from exactshap.frames import as_table
 
-        return as_table(read_table(self.file), what=self.file.name, allow_empty=True)
+        return as_table(read_table(self.file, self.drop), what=self.file.name, allow_empty=True)
 
     @cached_property
     def _row_numbers(self) -> np.ndarray:
@@ -114,8 +114,10 @@ class Task:
             return None
         from exactshap.readers import fitted_names
 
-        table, fitted = read_table(self.background), fitted_names(model) or getattr(model, "feature_names", None)
-        names, kept = column_names(table), [name for name in self.keep if _is_unknown(name, fitted)]
+        fitted = fitted_names(model) or getattr(model, "feature_names", None)
+        kept = [name for name in self.keep if _is_unknown(name, fitted)]
+        table = read_table(self.background, (*self.drop, *kept))
+        names = column_names(table)
         there = tuple(name for name in dict.fromkeys((*self.drop, *kept, self.offset)) if name in names)
         X = take_columns(table, there, what=self.background.name)
         self._refuse_unknown(X, fitted, self.background)

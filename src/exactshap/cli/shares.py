@@ -86,13 +86,13 @@ def r2(
     """Split the R2 of a model exactly over its features."""
     from exactshap.frames import as_table
 
-    table = read_table(data)
     out_of_X = options.dropped(target, drop) + (() if sample_weight is None else (sample_weight,))
+    table = read_table(data, out_of_X)
     X = take_columns(table, out_of_X, what=data.name)
     wide = as_table(table, what=data.name)
     y, weights = (None if name is None else wide.column((wide.names or ()).index(name)) for name in (target, sample_weight))
     fitted = load_model(model, allow_pickle=allow_pickle, trust=trust, n_stages=n_stages)
-    reference = None if background is None else read_table(background)
+    reference = None if background is None else read_table(background, out_of_X)
     if background is not None:
         there = column_names(reference)
         reference = take_columns(reference, tuple(name for name in out_of_X if name in there), what=background.name)
@@ -120,7 +120,7 @@ def mmd(
 ) -> None:
     """Say which columns make two samples differ (maximum mean discrepancy)."""
     names = tuple(chosen.drop or ())
-    one, other = (take_columns(read_table(path), names, what=path.name) for path in (first, second))
+    one, other = (take_columns(read_table(path, names), names, what=path.name) for path in (first, second))
     result = exactshap.decompose_mmd(one, other, kernel=chosen.kernel, **_settings(chosen))
     _finish(result, chosen, f"What differs between {first.name} and {second.name}", (one, other), (first.stem, second.stem))
 
@@ -134,7 +134,7 @@ def hsic(
     kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
 ) -> None:
     """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
-    table = read_table(data)
+    table = read_table(data, tuple(chosen.drop or ()))
     features = take_columns(table, options.dropped(target, chosen.drop), what=data.name)
     others = tuple(name for name in column_names(table) if name != target)
     result = exactshap.decompose_hsic(

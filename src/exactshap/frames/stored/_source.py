@@ -13,7 +13,7 @@ from typing import Any
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap.errors import ExactshapError, InputError
+from exactshap.errors import ExactshapError, ExplanationWarning, InputError, message, warn
 from exactshap.frames.stored._places import StoredFile
 
 # Rows decoded at a time, at most and at least, and their bytes
@@ -119,6 +119,30 @@ def read_schema(file: StoredFile, types: CsvTypes) -> Any:
     for name, value in file.keys:
         schema = schema if name in schema.names else schema.append(arrow.field(name, _key_type(value)))
     return schema
+
+
+def warn_of_digits(file: StoredFile, types: CsvTypes, columns: Sequence[str]) -> None:
+    """Warn of digits in the first megabyte of a CSV file that its numbers lose: leading zeros, and beyond those of float64."""
+    if file.kind != "csv":
+        return
+    csv, compute, arrow = (
+        require(name, "scale", purpose="Reading CSV") for name in ("pyarrow.csv", "pyarrow.compute", "pyarrow")
+    )
+    with _readable(file.name, "CSV"):
+        with _csv(file, types) as typed:
+            numbers = {one.name: one.type for one in typed.schema if one.name in columns and one.type != arrow.string()}
+        texts = csv.ConvertOptions(column_types=dict.fromkeys(numbers, arrow.string()), include_columns=list(numbers))
+        with csv.open_csv(_stream(file), convert_options=texts) as reader:
+            first = next(iter(reader), None)
+    lost: dict[str, str] = {}
+    for name, kind in numbers.items() if first is not None else ():
+        wide = "" if arrow.types.is_integer(kind) else "|[0-9]{17,}"
+        cells = first.column(name)
+        found = cells.filter(compute.match_substring_regex(cells, f"^-?(0[0-9]+{wide})$"))
+        lost |= {name: found[0].as_py()} if len(found) else {}
+    if lost:
+        do = "Write them as text, in Parquet, if they are names"
+        warn(message(f"Digits of {file.name} are lost, as in numbers", f"Got {lost}", do), ExplanationWarning)
 
 
 def _key_type(value: object) -> Any:

@@ -213,7 +213,9 @@ def row_numbers(rows: Any, n_rows: int) -> np.ndarray:
     if chosen.size == 0:
         return np.empty(0, np.int64)
     if chosen.dtype.kind not in "iu" or chosen.ndim > 1:
-        do = "Take an output with .output(name), a feature with explanation[:, name], a labelled row with X.index.get_loc(label)"
+        do = (
+            "Take an output with .output(name), a feature with explanation[:, name], a labelled row with X.index.get_loc(label)"
+        )
         raise InputTypeError("Rows are selected by an int, a slice, a boolean mask or an array of ints", f"Got {rows!r}", do)
     chosen = np.atleast_1d(chosen).astype(np.int64)
     outside = chosen[(chosen < -n_rows) | (chosen >= n_rows)]
