@@ -1,6 +1,7 @@
 """Functions on rows: against enumeration and exact readers, kept in kind, and every way in which a function misbehaves."""
 
 import logging
+import re
 
 import numpy as np
 import pandas
@@ -216,6 +217,28 @@ def test_faulty_functions_are_named(name):
         explain(function, X[:2], BACKGROUND)
     if name == "fragile":
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("size", [1, 4, 20, 1000])
+@pytest.mark.parametrize("kind", [np.asarray, pandas.DataFrame])
+def test_no_call_has_more_rows_than_its_batches(size, kind):
+    sizes = []
+
+    def limited(rows):
+        sizes.append(len(rows))
+        cells = np.asarray(rows)
+        return pandas.DataFrame({"p": cells[:, 0] * cells[:, 1], "q": cells[:, 2]})
+
+    found = explain(limited, kind(X[:5]), kind(BACKGROUND), batch_size=size)
+    assert max(sizes) <= size
+    assert found.output_names == ("p", "q")
+    np.testing.assert_allclose(found.values, explain(limited, kind(X[:5]), kind(BACKGROUND)).values, atol=roundings(20))
+    words = "NaN or infinity for row 0. First at the coalition with ['x0'"
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        explain(nan_inside, X[:2], BACKGROUND, batch_size=size)
+    assert "x1" not in str(caught.value)
+    with pytest.raises(InputError, match=r"returned NaN or infinity. First at row 2"):
+        explain(lambda rows: np.where(rows[:, 0] == BACKGROUND[2, 0], np.nan, 1.0), X[:2], BACKGROUND, batch_size=size)
 
 
 GENERATOR = np.random.default_rng(0)

@@ -72,7 +72,8 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
 
 def unmasked(returned: Any) -> np.ndarray:
     """Return what a function returned as an array, with NaN where a masked one hides cells."""
-    return np.asarray(returned.astype(float).filled(np.nan) if isinstance(returned, np.ma.MaskedArray) else returned)
+    hides = isinstance(returned, np.ma.MaskedArray)  # unlike np.ma.is_masked, as arrays of pandas have a _mask, too
+    return np.asarray(returned.astype(float).filled(np.nan) if hides else returned)
 
 
 def player_of_columns(players: Sequence[Sequence[int]], n_columns: int) -> np.ndarray:

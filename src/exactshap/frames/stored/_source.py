@@ -134,8 +134,10 @@ def warn_of_digits(file: StoredFile, types: CsvTypes, columns: Sequence[str]) ->
         texts = csv.ConvertOptions(column_types=dict.fromkeys(numbers, arrow.string()), include_columns=list(numbers))
         with csv.open_csv(_stream(file), convert_options=texts) as reader:
             first = next(iter(reader), None)
+    if first is None:
+        return
     lost: dict[str, str] = {}
-    for name, kind in numbers.items() if first is not None else ():
+    for name, kind in numbers.items():
         wide = "" if arrow.types.is_integer(kind) else "|[0-9]{17,}"
         cells = first.column(name)
         found = cells.filter(compute.match_substring_regex(cells, f"^-?(0[0-9]+{wide})$"))

@@ -14,15 +14,20 @@ from exactshap.frames import Table, hybrid_frame, is_missing, with_unique_index
 from exactshap.games import unmasked
 
 
-def first_call(function: Callable[..., Any], rows: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the answers for some rows, and the names of several outputs.
+def first_call(
+    function: Callable[..., Any], rows: Table, name: str, most: int | None = None
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the answers for some rows, at most ``most`` a call, and the names of several outputs.
 
     They are the columns of a frame, the keys of dictionaries, or the classes of a classifier's own method; else numbers.
     """
-    returned = _returned(function, rows, name)
-    values = _checked_output(returned, rows, name)
+    few = rows.take(slice(0, most))
+    returned = _returned(function, few, name)
+    values = _checked_output(returned, few, name)
     n_outputs = 1 if values.ndim == 1 else values.shape[1]
-    _, names = _as_columns(returned, rows.n_rows)
+    _, names = _as_columns(returned, few.n_rows)
+    if few.n_rows < rows.n_rows:
+        values = call(function, rows, name, most=most)
     owner = getattr(function, "__self__", None)
     if names is None or isinstance(returned, list):
         names = _class_names(owner, names, n_outputs) or names
@@ -115,15 +120,28 @@ class Place(NamedTuple):
     names: tuple[str, ...]  # of all columns
     row: int | None  # the row that is explained
 
+    def of(self, rows: np.ndarray, n_rows: int) -> Place:
+        """Return what some of ``n_rows`` mixed rows are, one coalition a row."""
+        return self._replace(columns=self.columns[rows * len(self.columns) // n_rows])
+
     def inside(self, bad: int, n_rows: int) -> list[str]:
         """Return some of the columns that one of ``n_rows`` mixed rows has from the row that is explained."""
         coalition = self.columns[bad * len(self.columns) // n_rows]
         return [self.names[j] for j in np.flatnonzero(coalition)[:8]] + (["..."] if coalition.sum() > 8 else [])
 
 
-def call(function: Callable[..., Any], rows: Table, name: str, place: Place | None = None) -> np.ndarray:
-    """Call the function on a copy; return finite numbers (n_rows,) or (n_rows, n_outputs)."""
-    return _checked_output(_returned(function, rows, name, place), rows, name, place)
+def call(
+    function: Callable[..., Any], rows: Table, name: str, place: Place | None = None, *, most: int | None = None
+) -> np.ndarray:
+    """Call the function on copies of at most ``most`` rows; return finite numbers (n_rows,) or (n_rows, n_outputs)."""
+    if most is None or rows.n_rows <= most:
+        return _checked_output(_returned(function, rows, name, place), rows, name, place)
+    parts = []
+    for start in range(0, rows.n_rows, most):
+        part = rows.take(slice(start, start + most))
+        there = None if place is None else place.of(np.arange(start, start + part.n_rows), rows.n_rows)
+        parts.append(_checked_output(_returned(function, part, name, there), part, name, there, start))
+    return np.concatenate(parts)
 
 
 def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place | None = None) -> Any:
@@ -168,7 +186,7 @@ def _for(place: Place | None) -> str:
     return "" if place is None or place.row is None else f" for row {place.row}"
 
 
-def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | None = None) -> np.ndarray:
+def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | None = None, start: int = 0) -> np.ndarray:
     if returned is None:
         raise InputTypeError(f"{name} must return one number a row", "Got None", "Let it return what it computes")
     # A tensor may record gradients or be on another device
@@ -203,7 +221,9 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
     if not finite.all():
         bad = int(np.argmin(finite))
         where, row = (
-            (f"row {bad}", bad) if place is None else (f"the coalition with {place.inside(bad, rows.n_rows)} from x", place.row)
+            (f"row {start + bad}", start + bad)
+            if place is None
+            else (f"the coalition with {place.inside(bad, rows.n_rows)} from x", place.row)
         )
         do = "Explain a finite output, or rows it can handle"
         raise InputError(f"{name} returned NaN or infinity{_for(place)}", f"First at {where}", do, row=row)
@@ -278,7 +298,9 @@ SMALL_BATCHES, LARGE_BATCH = (1, 3), 128
 CALLS_OF_EACH = 6
 
 
-def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool) -> float:
+def rounding(
+    function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, *, refuse: bool, most: int | None = None
+) -> float:
     """Return a function's relative rounding; report answers that vary by more. ``first`` is its first answer for the rows.
 
     The function is called again with batches of other sizes. Libraries add up products of matrices of other shapes in another order (BLAS
@@ -288,10 +310,10 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
     """
     n, eps = rows.n_rows, precision(first)
     size = np.abs(np.asarray(first, float)).max(initial=0.0)
-    moved = _moved(function, rows, first, name)
+    moved = _moved(function, rows, first, name, most)
     if moved <= SUMMATION_EPSILONS * eps * size:
         return eps
-    repeated = _difference(first, call(function, rows, name), np.arange(n))
+    repeated = _difference(first, call(function, rows, name, most=most), np.arange(n))
     if repeated > SUMMATION_EPSILONS * eps * size:
         what = f"The same {n} rows differ by up to {repeated:.3g} between two calls"
         _say(f"{name} is not deterministic", what, "Fix its seed", refuse=refuse)
@@ -308,20 +330,22 @@ def rounding(function: Callable[..., Any], rows: Table, first: np.ndarray, name:
     return eps
 
 
-def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str) -> float:
+def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: str, most: int | None) -> float:
     """Return the largest difference of answers in batches of other sizes.
 
     They are small batches, and one as large as coalitions make, in another order.
     """
     n = rows.n_rows
     backwards = np.arange(n)[::-1]
-    nothing = np.zeros((-(-LARGE_BATCH // n), rows.n_columns), bool)  # mixed rows, as coalitions call the function
+    nothing = np.zeros(
+        (-(-min(LARGE_BATCH, most or LARGE_BATCH) // n), rows.n_columns), bool
+    )  # mixed rows, as coalitions call the function
     batch = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
-    differences = [_difference(first, call(function, batch, name), np.tile(backwards, len(nothing)))]
+    differences = [_difference(first, call(function, batch, name, most=most), np.tile(backwards, len(nothing)))]
     begins = [(size, start) for size in SMALL_BATCHES for start in range(0, min(n, size * CALLS_OF_EACH), size)]
     for size, start in begins if n > 1 else ():
         chosen = np.arange(start, min(start + size, n))
-        differences.append(_difference(first, call(function, rows.take(chosen), name), chosen))
+        differences.append(_difference(first, call(function, rows.take(chosen), name, most=most), chosen))
     return max(differences)
 
 

@@ -141,7 +141,7 @@ class BlackBox(Reader):
         """Call a few background rows twice, for the number of outputs, the precision and whether other batches change answers."""
         function, name, unit = traits.model, traits.model_name, traits.unit
         rows = traits.reference.take(slice(0, CHECKED_ROWS))
-        first, names = first_call(function, rows, name)
+        first, names = first_call(function, rows, name, self.options["batch_size"])
         is_vector = first.ndim == 1
         names = _named(self.options["output_names"], ("output",) if is_vector else names, name)
         chosen, single = select_outputs(names, output, owner=name)
@@ -149,7 +149,8 @@ class BlackBox(Reader):
         if single:
             unit = _unit_of_one(unit, output_names[0])
         mode = self.options["deterministic"]
-        eps = precision(first) if mode == "skip" else rounding(function, rows, first, name, refuse=mode == "raise")
+        settings = {"refuse": mode == "raise", "most": self.options["batch_size"]}
+        eps = precision(first) if mode == "skip" else rounding(function, rows, first, name, **settings)
         traits = replace(
             traits,
             output_names=output_names,
@@ -162,7 +163,8 @@ class BlackBox(Reader):
     def predict(self, X: Table) -> np.ndarray:
         if X.n_rows == 0:
             return np.zeros((0,) if self.traits.single_output else (0, self.traits.n_outputs))
-        return self._select(call(self.traits.model, self._like_background(X), self.traits.model_name))
+        model, name = self.traits.model, self.traits.model_name
+        return self._select(call(model, self._like_background(X), name, most=self.options["batch_size"]))
 
     def _select(self, values: np.ndarray) -> np.ndarray:
         values = values.astype(float, copy=False)
@@ -304,7 +306,7 @@ class BlackBox(Reader):
         return 1.0 + min(n_rows, self.traits.block_rows) * (coalitions - 1.0)
 
     def batch_rows(self) -> int:
-        """Return the most rows that the function gets at once. A single coalition may need more."""
+        """Return the most rows of several coalitions together. A single one is cut at ``batch_size``."""
         # Bounded in memory, and small enough for progress within a row.
         most = min(BATCH_CELLS // max(self.traits.n_features, 1), BATCH_ROWS, BATCH_COALITIONS * self.traits.reference.n_rows)
         return self.options["batch_size"] or max(most, 1)
@@ -392,7 +394,8 @@ class RowFunction:
         n_rows = self.rows.n_rows if numbers is None else 1
         mixed = hybrid_rows(self.rows, background, columns, numbers)
         place = Place(columns, reader.traits.feature_names, self.number)
-        predicted = reader._select(call(reader.traits.model, mixed, reader.traits.model_name, place))
+        model, name, most = reader.traits.model, reader.traits.model_name, reader.options["batch_size"]
+        predicted = reader._select(call(model, mixed, name, place, most=most))
         count_coalitions(n_rows * len(columns))
         predicted = predicted.reshape(n_rows, len(columns), background.n_rows, *predicted.shape[1:])
         if reader.traits.weights is None:
