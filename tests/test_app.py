@@ -109,10 +109,28 @@ def test_sliders_have_round_places_and_stand_at_the_rows_own_cells(case):
 
 
 def test_a_missing_number_is_at_the_low_end_until_it_is_moved():
-    X = pandas.DataFrame({"age": [np.nan, *np.arange(1.0, 60.0)], "bmi": np.linspace(20.0, 30.0, 60)})
+    X = pandas.DataFrame({"age": [np.nan, np.inf, *np.arange(1.0, 59.0)], "bmi": np.linspace(20.0, 30.0, 60)})
     what_if = WhatIf(HistGradientBoostingRegressor(max_iter=3).fit(X, np.arange(60.0)), X, X[:10])
     assert changes(what_if, 0, [1.0, 20.0]) == {}
     assert changes(what_if, 0, [2.0, 20.0]) == {"age": 2.0}
+    assert changes(what_if, 1, [58.0, X["bmi"][1]]) == {}  # an infinite one at its end
+    assert changes(what_if, 1, [57.0, X["bmi"][1]]) == {"age": 57.0}
+
+
+@pytest.mark.parametrize(("cell", "expected"), [(0.5, 0.5), (300, 300.0), (-1, -1.0), (7.0, 7.0)])
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_cells_that_the_type_of_a_column_does_not_hold_stay_as_they_are(kind, cell, expected):
+    X = np.arange(20).reshape(10, 2)
+    data = X if kind == "array" else pandas.DataFrame(X.astype(np.uint8), columns=["x0", "x1"])
+    what_if = WhatIf(lambda rows: np.asarray(rows, float)[:, 0], data, data[:3])
+    assert what_if.explain(3, {"x0": cell}).prediction == [expected]
+
+
+def test_columns_with_pandas_na_have_controls():
+    X = pandas.DataFrame({"member": pandas.array([True, None, False, True], dtype="boolean"), "age": [1.0, 2.0, 3.0, 4.0]})
+    what_if = WhatIf(lambda rows: rows["member"].isna() * rows["age"], X, X[2:])
+    assert what_if.controls[0]["choices"] == [False, True]
+    assert what_if.explain(0, {"member": None}).prediction == [1.0]
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

@@ -114,10 +114,10 @@ def _label(control: dict[str, Any], cell: Any) -> str:
 
 
 def _held(control: dict[str, Any], cell: Any) -> Any:
-    """Return the state of a control for a cell: the number of a choice, or a slider's position (low end if missing)."""
+    """Return the state of a control for a cell: the number of a choice, or a slider's position (an end if missing or infinite)."""
     if "choices" in control:
         return str(control["choices"].index(cell)) if cell in control["choices"] else ""
-    return float(control["low"] if cell is None else cell)
+    return float(control["low"] if cell is None else np.clip(cell, control["low"], control["high"]))
 
 
 @dataclass

@@ -92,7 +92,7 @@ class WhatIf:
         if unknown is not None:
             raise UnknownNameError(f"There is no column {unknown!r}", do=did_you_mean(unknown, self.names))
         if not row.is_frame:
-            native = np.array(row.native)
+            native = row.native.astype(np.result_type(row.native, *changes.values()))  # whole numbers would truncate others
             for name, value in changes.items():
                 native[0, self.names.index(name)] = value
             return native
@@ -151,17 +151,24 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     for name, value in changes.items():
         dtype = frame[name].dtype
         series = nw.new_series(name, [value], backend=frame.implementation)
-        # A slider may stop between whole numbers, which a cast would truncate silently.
-        if dtype.is_integer() and isinstance(value, float) and not value.is_integer():
+        if (dtype.is_integer() or dtype == nw.Boolean) and not _holds(dtype, series, value):
             dtype = nw.Float64()
         cells.append(series if dtype in (nw.Object, nw.Unknown) else series.cast(dtype))
     return frame.with_columns(*cells).to_native()
 
 
+def _holds(dtype: Any, series: Any, value: Any) -> bool:
+    """Say whether a type has the value: casts truncate numbers, go round at the largest, and make False of a missing cell."""
+    try:
+        return bool(series.cast(dtype)[0] == value)
+    except Exception:  # each library has its own errors
+        return False
+
+
 def _control(data: Table, j: int, name: str) -> dict[str, Any]:
     cells = data.column(j)
     if cells.dtype.kind not in "fiu":
-        texts = {value for value in cells.tolist() if value is not None and value == value}
+        texts = {value for value in cells.tolist() if not is_missing(value)}
         return {"name": name, "choices": sorted(texts, key=str)}
     known = cells[np.isfinite(cells.astype(float))]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
