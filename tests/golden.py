@@ -28,7 +28,6 @@ from exactshap.solvers import solve
 from golden_models import BACKGROUND, GROUPS, MODELS, ROWS, Data, Model
 
 FILE = Path(__file__).parent / "data" / "golden.npz"
-ARRAYS = ("values", "baseline", "prediction", "std_error")
 SAME_MODEL = (
     1e-6  # relative difference of predictions below which two fits are one model: solvers stop there, boosters add in float32
 )

@@ -557,21 +557,6 @@ def test_row_labels_come_back_as_they_are_shown(index, tmp_path):
     assert loaded.nlevels == labels.nlevels
 
 
-def test_an_interrupted_save_leaves_the_old_file_and_no_draft(tmp_path, monkeypatch):
-    path = tmp_path / "e.npz"
-    linear(X).save(path)
-    before = path.read_bytes()
-
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(np.lib.format, "write_array", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        linear(X + 1).save(path)
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["e.npz"]
-
-
 def changed_json(**changes):
     return lambda text: json.dumps(json.loads(text) | changes).encode()
 

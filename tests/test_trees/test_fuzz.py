@@ -17,7 +17,6 @@ from reference_ubj import document_of
 
 FOLDER = Path(__file__).parents[1] / "data" / "trees"
 FILES = sorted(path.name.removesuffix(".expected.json") for path in FOLDER.glob("*.expected.json"))
-DOCUMENTS = [name for name in FILES if name.endswith("json")]
 N_MUTANTS = 80
 MEMORY = 64 * 2**20
 SECONDS = 2.0

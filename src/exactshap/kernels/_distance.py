@@ -13,7 +13,7 @@ from exactshap.kernels._parameters import LARGEST_RATE, check_positive, inverse_
 
 
 @dataclass(frozen=True, eq=False)
-class _OfBandwidth(Kernel):
+class OfBandwidth(Kernel):
     """Define a kernel with one bandwidth, or one for each column."""
 
     bandwidth: ArrayLike = 1.0
@@ -21,12 +21,13 @@ class _OfBandwidth(Kernel):
     def __post_init__(self) -> None:
         check_positive(self.bandwidth, "bandwidth", type(self).__name__)
 
-    def _widths(self, n_features: int) -> np.ndarray:
+    def widths(self, n_features: int) -> np.ndarray:
+        """Return the bandwidth of each column."""
         return per_column(self.bandwidth, n_features, "bandwidth", type(self).__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class RBF(_OfBandwidth):
+class RBF(OfBandwidth):
     r"""Define the Gaussian kernel.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j u_j^2 / (2 \sigma_j^2)\Bigr), \qquad u_j = x_j - x'_j
@@ -48,12 +49,12 @@ class RBF(_OfBandwidth):
     """
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        sigma = self._widths(n_features)
+        sigma = self.widths(n_features)
         return (Component(squared=0.5 * inverse_squares(sigma)),)
 
 
 @dataclass(frozen=True, eq=False)
-class Laplacian(_OfBandwidth):
+class Laplacian(OfBandwidth):
     r"""Define the Laplacian kernel.
 
     .. math:: k(x, x') = \exp\Bigl(-\sum_j |u_j| / \sigma_j\Bigr), \qquad u_j = x_j - x'_j
@@ -76,13 +77,13 @@ class Laplacian(_OfBandwidth):
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
         with np.errstate(over="ignore"):
-            rates = 1.0 / self._widths(n_features)
+            rates = 1.0 / self.widths(n_features)
         # Finite, so that equal cells have distance 0 at any bandwidth, not 0 times infinity
         return (Component(absolute=np.minimum(rates, LARGEST_RATE)),)
 
 
 @dataclass(frozen=True, eq=False)
-class Cauchy(_OfBandwidth):
+class Cauchy(OfBandwidth):
     r"""Define the Cauchy kernel, a product over columns.
 
     .. math:: k(x, x') = \prod_j \frac{1}{1 + u_j^2 / \sigma_j^2}, \qquad u_j = x_j - x'_j
@@ -104,7 +105,7 @@ class Cauchy(_OfBandwidth):
     """
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        return (Component(cauchy=(self._widths(n_features),)),)
+        return (Component(cauchy=(self.widths(n_features),)),)
 
 
 @dataclass(frozen=True, eq=False)

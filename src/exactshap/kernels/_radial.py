@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from exactshap.errors import InputError
 from exactshap.expansions import GaussianMixture, matern, rational_quadratic
-from exactshap.kernels._algebra import Kernel
 from exactshap.kernels._component import Component, ScaledMixture
-from exactshap.kernels._parameters import check_finite, check_positive, inverse_squares, per_column
+from exactshap.kernels._distance import OfBandwidth
+from exactshap.kernels._parameters import check_finite, inverse_squares, per_column
 
 # Shape / 16 rounding units, as tolerances allow for each unit more than 16 times
 _UNITS_OF_SHAPE = 16.0
@@ -22,13 +22,8 @@ _LARGEST_BESSEL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class Radial(Kernel):
+class Radial(OfBandwidth):
     """Define a function of the scaled distance of two rows, 1 at distance 0."""
-
-    bandwidth: ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        check_positive(self.bandwidth, "bandwidth", type(self).__name__)
 
     @property
     @abstractmethod
@@ -44,7 +39,7 @@ class Radial(Kernel):
         """Return the mixture of Gaussians, for bandwidth 1."""
 
     def expand(self, n_features: int) -> tuple[Component, ...]:
-        sigma = per_column(self.bandwidth, n_features, "bandwidth", type(self).__name__)
+        sigma = self.widths(n_features)
         if n_features == 1:  # a product without expansion
             return (Component(functions=((0, _OneColumn(self, float(sigma[0]))),)),)
         mixture = self.mixture()

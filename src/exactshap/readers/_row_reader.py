@@ -80,7 +80,6 @@ class RowReader(Reader, Generic[Row]):
         return OracleGame(self._value(row), self.traits.n_players)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        """Solve row by row."""
         if X.n_rows:
             solve_rows = self._enumerated if self.is_enumerated else self._solutions
             return Solution.join(solve_rows(X, semivalue, order), X.n_rows)

@@ -64,7 +64,6 @@ class EachOutput:
 
     @functools.cached_property
     def engines(self) -> tuple[PathEngine | LeafEngine, ...]:
-        """One for each output."""
         # Trees without any value go to output 0, where they add nothing
         owner = outputs_of_trees(self.trees).argmax(axis=1)
         engines = []

@@ -11,7 +11,7 @@ from exactshap.errors import ModelFormatError
 from exactshap.trees.formats._document import numbers
 
 
-class Records(Sequence[Any]):
+class Records:
     """Give the entries of parsed objects as columns; ``_ubj.Scanned`` does so without making the objects."""
 
     def __init__(self, objects: list[Any]) -> None:
@@ -22,9 +22,6 @@ class Records(Sequence[Any]):
 
     def __len__(self) -> int:
         return len(self.objects)
-
-    def __getitem__(self, k: Any) -> Any:
-        return self.objects[k]
 
     def take(self, kept: np.ndarray) -> Records:
         return Records([self.objects[k] for k in kept])

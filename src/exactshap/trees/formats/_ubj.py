@@ -174,9 +174,6 @@ class Scanned(Records):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, k: Any) -> Any:
-        return _value_at(self.tape, int(self.rows[k]))
-
     def take(self, kept: np.ndarray) -> Scanned:
         return Scanned(self.tape, self.rows[np.asarray(kept, np.int64)])
 

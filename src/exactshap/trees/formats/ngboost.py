@@ -76,7 +76,6 @@ def _unit(kind: str, names: tuple[str, ...]) -> str:
 
 
 def _parameter_names(model: Model, n: int) -> tuple[str, ...]:
-    """Return the names of the parameters."""
     if _kind(model) == "Categorical":
         return tuple(str(k) for k in range(1, n + 1))
     known = _PARAMETERS.get(_kind(model), ())
