@@ -10,7 +10,7 @@ import pytest
 from exactshap.decompose import decompose_r2
 from exactshap.trees import TreeModel, build, convert
 from r2_oracle import r2_rows
-from tolerances import assert_close_r2, roundings
+from tolerances import assert_close, assert_close_r2, roundings
 from trees_by_rule import chain
 
 N_ROWS, N_FEATURES = 44, 4
@@ -269,6 +269,20 @@ def test_drift_is_zero_only_where_the_trees_are_centred_on_y():
     assert abs(held.drift) > 1e-4
     assert held.total == pytest.approx(model.score(X[30:], y[30:]), abs=roundings(5_000))
     assert abs(held.residual) <= held.tolerance
+
+
+@pytest.mark.parametrize("game", ["residual", "ensemble"])
+@pytest.mark.parametrize("name", ["tree", "forest", "boosting", "lightgbm missing"])
+def test_a_target_far_from_zero_loses_the_digits_of_its_level_and_no_more(name, game):
+    from sklearn.base import clone
+
+    level = 2.0**20  # of spread 1: games that square it would be off by 1e-4
+    model, X, y = SKLEARN[name] if name in SKLEARN else booster_model(name)
+    model = clone(model).fit(X, y + level)
+    rows, total = r2_rows(model, X, y + level, game)
+    shares = decompose_r2(model, X, y + level, game=game)
+    assert_close(shares.values, rows.sum(axis=0), scale=level, n_terms=100, n_players=16)
+    assert_close(shares.total, total, scale=level, n_terms=100, n_players=16)
 
 
 def test_brier_skill_score_of_a_forest():

@@ -25,7 +25,7 @@ from exactshap.errors import (
 from exactshap.frames import Table, as_table, check_columns, warn_of_other_order
 from exactshap.games import player_of_columns
 from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
-from exactshap.trees import TreeModel, apply, convert, margin
+from exactshap.trees import FlatTrees, TreeModel, apply, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
 TREE_MODULES = (
@@ -118,7 +118,9 @@ class R2Problem(Target):
         met = float(np.abs(self.y - trees.constant[0]).max()) + every
         size = every**2 if game == "ensemble" else float((trees.largest**2).sum())
         scale = self.weight * (size + 2.0 * met * every)
-        return float(16.0 * EPS * (np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale)
+        # Residuals are differences of y and of predictions, which are rounded as large as they are.
+        of_residuals = self.weight * met * float(np.abs(self.y).max())
+        return float(16.0 * EPS * ((np.sqrt(leaves) + 2 * (self.layout.depth + 1)) * scale + of_residuals))
 
     def check_prediction(self, ours: np.ndarray, sizes: np.ndarray | float = 1.0) -> None:
         """Compare our prediction of each row with the model's own; ``sizes`` multiply the rounding of its trees."""
@@ -145,7 +147,22 @@ def prepare_rows(
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
     warn_of_offset(ensemble)
-    return dataclasses.replace(problem_of(model, ensemble, X, y, sample_weight, groups, "R2"), n_jobs=n_jobs)
+    problem = problem_of(model, ensemble, X, y, sample_weight, groups, "R2")
+    level = _levelled(ensemble.trees, slice(None) if not problem.boosted else slice(1))
+    return dataclasses.replace(problem, ensemble=dataclasses.replace(ensemble, trees=level), n_jobs=n_jobs)
+
+
+def _levelled(trees: FlatTrees, chosen: slice) -> FlatTrees:
+    """Return trees with the mean leaf of some moved to the constant: games square leaves, so the level of y would cost its digits.
+
+    That of a boosted tree after the first may not move, as the trees before it meet it in no residual.
+    """
+    leaf, first = (trees.feature < 0)[:, None], trees.tree_start[:-1]
+    level = np.add.reduceat(trees.value, first) / np.add.reduceat(leaf, first)
+    moved = np.zeros_like(level)
+    moved[chosen] = level[chosen]
+    value = trees.value - leaf * np.repeat(moved, np.diff(trees.tree_start), axis=0)
+    return dataclasses.replace(trees, value=value, constant=trees.constant + moved.sum(axis=0))
 
 
 def problem_of(
