@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars
 import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost
 from sklearn.cross_decomposition import PLSRegression
@@ -98,6 +99,12 @@ def test_categories_that_are_numbers_are_numbers_to_models_without_categories(mo
     assert type(got.data["size"].dtype).__name__ == "CategoricalDtype"
     with pytest.raises(InputError, match="In `background`, column 'size' holds text"):
         explain(model, odd[:3].astype({"size": str}), sizes.assign(size="large")[:9])
+
+
+def test_decimals_are_the_nearest_numbers():
+    exact = [decimal.Decimal(k) / 1000 for k in range(-500, 500)] + [None]
+    for table in (pa.table({"a": exact}), pl.DataFrame({"a": exact}), pd.DataFrame({"a": exact})):
+        np.testing.assert_array_equal(as_table(table).numeric()[:, 0], np.array(exact, float))
 
 
 @pytest.mark.parametrize("library", BOOSTERS)

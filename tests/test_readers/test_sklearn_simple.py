@@ -21,6 +21,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, RFECV
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
@@ -114,6 +115,8 @@ MODELS = {
     ),
     "envelope": (lambda: EllipticEnvelope(random_state=0).fit(MOVED), decision),
     "self-training": (lambda: SelfTrainingClassifier(LogisticRegression()).fit(X, PARTLY), decision),
+    "eliminated": (lambda: RFE(LogisticRegression(), n_features_to_select=2).fit(X, TERNARY), decision),
+    "eliminated by folds": (lambda: RFECV(RandomForestRegressor(3, random_state=0), cv=2).fit(X, SCORE), predict),
     "chain": (lambda: RegressorChain(Ridge(), order=[2, 0, 1]).fit(X, TARGETS), predict),
     "chain of classifiers": (
         lambda: ClassifierChain(LogisticRegression(), chain_method="decision_function", order=[1, 0]).fit(X, LABELS),
@@ -170,7 +173,7 @@ def test_values_are_those_of_the_own_answers(name):
         explain(model, rows[turned], background[turned])
 
 
-@pytest.mark.parametrize("name", ["prior", "centroids of two", "density", "chain", "stack"])
+@pytest.mark.parametrize("name", ["prior", "centroids of two", "density", "eliminated", "chain", "stack"])
 def test_unfitted_models_and_subclasses(name):
     model = MODELS[name][0]()
     with pytest.raises(NotFittedError):

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from decimal import Decimal
 from fractions import Fraction
 
 import joblib
@@ -199,6 +200,15 @@ def test_gaps_that_the_model_takes_are_no_bad_rows():
     T.loc[8, "age"] = 0.0
     for policy in ("raise", "mark"):
         assert Partition(cases.trees(), on_bad_rows=policy)(T[cases.NAMES])["exact"].all()
+
+
+def test_decimals_of_arrow_are_numbers():
+    T = cases.table(4)[cases.NAMES].round(2)
+    arrow = pa.Table.from_pandas(T.assign(age=T["age"].map(lambda cell: Decimal(str(cell)))))
+    assert pa.types.is_decimal(arrow.schema.field("age").type)
+    part = Partition(cases.svr())
+    np.testing.assert_array_equal(part(arrow)["phi_age"], part(T)["phi_age"])
+    assert part(arrow[:0]).num_rows == 0  # where a file begins
 
 
 def test_a_column_without_values_makes_every_row_bad():

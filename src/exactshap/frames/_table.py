@@ -346,6 +346,8 @@ def numeric_column(series: TableLike, what: str, categories: bool = False) -> np
             whole = _exact_float64(series.drop_nulls().to_numpy(), f"{what} column {series.name!r}")
             if len(whole) == len(series):
                 return whole
+        if str(dtype).startswith("Decimal"):  # as text, since Arrow's own way to float64 is off in the last bit
+            series = series.cast(narwhals().String)
         values = series.cast(narwhals().Float64).to_numpy()
         return np.asarray(values, float)
     # A column of missing cells may have any dtype

@@ -30,6 +30,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.gaussian_process._gpc.GaussianProcessClassifier": "exactshap.readers.kernel_machines.sklearn_gaussian_process",
     "sklearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
     "imblearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
+    "sklearn.feature_selection._rfe.RFE": "exactshap.readers.wrappers.sklearn_pipeline:read_selected",
     "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.wrappers.sklearn_target",
     "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.wrappers.sklearn_search",
     "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_search",

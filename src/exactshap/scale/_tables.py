@@ -84,13 +84,17 @@ def in_library_of(table: Table, background: Table | None) -> Table:
     import narwhals.stable.v2 as nw
 
     frame = nw.from_native(table.native, eager_only=True)
-    # pandas makes objects of empty columns and of booleans with missing cells: numbers hold both.
+    known = background.readable().schema if background is not None and background.is_frame else {}
+    # pandas makes objects of empty columns, of booleans with missing cells and of decimals: numbers hold them.
     gaps = [
         name
         for name, kind in frame.schema.items()
         if kind == nw.Unknown or (kind == nw.Boolean and frame[name].is_null().any())
     ]
+    decimals = [name for name, kind in frame.schema.items() if kind == nw.Decimal and known.get(name, nw.Float64).is_numeric()]
     frame = frame.with_columns(nw.col(*gaps).cast(nw.Float64)) if gaps else frame
+    # Arrow's own way from decimals to float64 is off in the last bit
+    frame = frame.with_columns(nw.col(*decimals).cast(nw.String).cast(nw.Float64)) if decimals else frame
     converted = {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[str(wanted)]()
     return as_table(converted, allow_empty=True)
 

@@ -72,6 +72,12 @@ def read(model: Model, request: Request) -> Reader:
     )
 
 
+def read_selected(model: Model, request: Request) -> Reader:
+    """Read an elimination of features: its model on the columns that are left."""
+    require_fitted(model, "estimator_")
+    return PipelineReader(model, [model], [model.estimator_], request)
+
+
 def _read_tail(steps: list[Any], request: Request) -> Reader:
     """Read the final model, with a feature map that belongs to it."""
     return read_any(steps[0], request) if len(steps) == 1 else _read_mixing(steps, request, make_pipeline(*steps))
