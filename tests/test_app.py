@@ -79,6 +79,60 @@ def test_text_and_missing_cells_can_be_changed():
     np.testing.assert_array_equal(found.values, expected.values)
 
 
+ODD = pandas.DataFrame(
+    {
+        "size": pandas.Categorical(list("sml") * 20),
+        "day": pandas.date_range("2024-01-01", periods=60),
+        "n": pandas.array(range(60), dtype="Int64"),
+        "flag": [True, False] * 30,
+        "x": np.arange(60.0),
+    }
+)
+
+
+def of_odd_cells(rows):
+    parts = [
+        rows["size"].astype(object).map({"s": 0.5, "m": 2.0}),
+        rows["day"].dt.day,
+        rows["n"] * 100,
+        rows["flag"],
+        rows["x"],
+    ]
+    return np.sum([part.astype("Float64").fillna(-7.0).to_numpy(float) for part in parts], axis=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"size": "m", "day": "2024-01-09", "n": 2, "flag": False, "x": 3}, None),
+        ({"size": None, "day": None, "n": None, "x": None}, None),
+        ({"size": "xl"}, r"Column 'size' cannot hold 'xl'. Its cells are .*: \['l', 'm', 's'\]"),
+        ({"day": "tomorrow"}, "Column 'day' cannot hold 'tomorrow'. Its cells are Datetime: "),
+        ({"flag": "no"}, "Column 'flag' cannot hold 'no'. Its cells are Boolean"),
+        ({"x": "three"}, "Column 'x' cannot hold 'three'. Its cells are Float64: "),
+        ({"n": "three"}, "Column 'n' cannot hold 'three'. Its cells are Int64: "),
+    ],
+)
+def test_cells_that_a_column_does_not_hold_are_refused(changes, words):
+    what_if = WhatIf(of_odd_cells, ODD, ODD[:4])
+    if words is not None:
+        with pytest.raises(InputError, match=words):
+            what_if.explain(1, changes)
+        return
+    row = ODD.iloc[[1]].copy()
+    for name, cell in changes.items():
+        row[name] = pandas.Series([cell], index=row.index).astype(ODD[name].dtype)
+    assert what_if.explain(1, changes).prediction == of_odd_cells(row)
+
+
+def test_cells_of_whole_numbers_may_become_fractions():
+    whole = np.arange(60).reshape(20, 3)
+    what_if = WhatIf(lambda rows: rows.sum(axis=1), whole, whole[:4])
+    assert what_if.explain(0, {"x0": 2.5}).prediction == 5.5
+    with pytest.raises(InputError, match=r"Column 'x0' cannot hold 'a'. Its cells are Float64DType: could not convert"):
+        what_if.explain(0, {"x0": "a"})
+
+
 def test_filters_are_read_and_never_run(case):
     model, X = case
     refused = {"zz > 3": "no column “zz”", "age > 900": "No background row"}

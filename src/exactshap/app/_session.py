@@ -92,9 +92,13 @@ class WhatIf:
         if unknown is not None:
             raise UnknownNameError(f"There is no column {unknown!r}", do=did_you_mean(unknown, self.names))
         if not row.is_frame:
-            native = row.native.astype(np.result_type(row.native, *changes.values()))  # whole numbers would truncate others
+            # Whole numbers would truncate others; those of the background become whole again
+            native = row.native.astype(float) if row.native.dtype.kind in "iub" else np.array(row.native)
             for name, value in changes.items():
-                native[0, self.names.index(name)] = value
+                try:
+                    native[0, self.names.index(name)] = np.nan if is_missing(value) else value
+                except (ValueError, TypeError) as error:
+                    raise _unfit(name, value, native.dtype, f": {error}") from error
             return native
         return _changed(row, changes)
 
@@ -120,7 +124,7 @@ class WhatIf:
         Raises
         ------
         InputError
-            If the filter cannot be read or keeps no row.
+            If the filter cannot be read or keeps no row, or a column cannot hold its cell.
         """
         return self.explainer(where, baseline_row)(self.row(i, changes))
 
@@ -149,20 +153,42 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     frame = nw.from_native(row.native, eager_only=True)
     cells = []
     for name, value in changes.items():
-        dtype = frame[name].dtype
-        series = nw.new_series(name, [value], backend=frame.implementation)
-        if (dtype.is_integer() or dtype == nw.Boolean) and not _holds(dtype, series, value):
-            dtype = nw.Float64()
-        cells.append(series if dtype in (nw.Object, nw.Unknown) else series.cast(dtype))
+        # Of the column's own dtype, whether pandas or narwhals has a word for its missing cells
+        nothing = nw.when(nw.lit(False)).then(nw.col(name)).alias(name)
+        cells.append(nothing if is_missing(value) else _cell(frame[name], value))
     return frame.with_columns(*cells).to_native()
 
 
+def _cell(column: TableLike, value: Any) -> Any:
+    """Return a column of one cell, in the dtype of ``column``; refuse what that does not hold."""
+    import narwhals.stable.v2 as nw
+
+    dtype, new = column.dtype, nw.new_series(column.name, [value], backend=column.implementation)
+    # Others would be missing; polars' own Categorical has no fixed ones
+    has_fixed = isinstance(dtype, nw.Enum) or (isinstance(dtype, nw.Categorical) and column.implementation.is_pandas())
+    if has_fixed and value not in (known := column.cat.get_categories().to_list()):
+        raise _unfit(column.name, value, dtype, f": {known}")
+    if dtype == nw.Boolean and isinstance(value, str):  # any text would be true
+        raise _unfit(column.name, value, dtype)
+    is_whole = dtype.is_integer() or dtype == nw.Boolean
+    try:
+        if dtype in (nw.Object, nw.Unknown):
+            return new
+        return new.cast(nw.Float64 if is_whole and not _holds(dtype, new, value) else dtype)
+    except Exception as error:  # each library has its own errors for cells that are no numbers, dates or categories
+        raise _unfit(column.name, value, dtype, f": {error}") from error
+
+
 def _holds(dtype: Any, series: Any, value: Any) -> bool:
-    """Say whether a type has the value: casts truncate numbers, go round at the largest, and make False of a missing cell."""
+    """Say whether a type has the value: casts truncate numbers, and go round at the largest."""
     try:
         return bool(series.cast(dtype)[0] == value)
     except Exception:  # each library has its own errors
         return False
+
+
+def _unfit(name: str, value: Any, dtype: Any, why: str = "") -> InputError:
+    return InputError(f"Column {name!r} cannot hold {value!r}", f"Its cells are {type(dtype).__name__}{why}")
 
 
 def _control(data: Table, j: int, name: str) -> dict[str, Any]:
