@@ -1,6 +1,7 @@
 """The live page: what it computes, who may see it, and what a real browser shows at each move."""
 
 import contextlib
+import datetime
 import http.server
 import os
 import re
@@ -123,6 +124,14 @@ def test_cells_that_a_column_does_not_hold_are_refused(changes, words):
     for name, cell in changes.items():
         row[name] = pandas.Series([cell], index=row.index).astype(ODD[name].dtype)
     assert what_if.explain(1, changes).prediction == of_odd_cells(row)
+
+
+def test_dates_in_nanoseconds_are_dates():
+    rows = ODD.astype({"day": "datetime64[ns]"})
+    what_if = WhatIf(of_odd_cells, rows, rows[:4])
+    assert what_if.controls[1]["choices"][0] == what_if.cells(0)[1] == datetime.datetime(2024, 1, 1)
+    chosen = what_if.explain(0, {"day": what_if.controls[1]["choices"][3]})
+    assert chosen.prediction == of_odd_cells(rows[:1].assign(day=rows["day"][3]))
 
 
 def test_cells_of_whole_numbers_may_become_fractions():

@@ -12,7 +12,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, as_table, is_missing
-from exactshap.results.data import filtered_rows
+from exactshap.results.data import filtered_rows, in_microseconds
 from exactshap.results.explanation import Explanation
 
 # Explainers that are kept, of other backgrounds and baseline rows.
@@ -139,7 +139,7 @@ class WhatIf:
     def cells(self, i: int) -> list[Any]:
         """Return the cells of row ``i`` as plain values, None where missing."""
         row = self.data.take([i])
-        return [_plain(row.column(j)[0]) for j in range(len(self.names))]
+        return [_plain(in_microseconds(row.column(j))[0]) for j in range(len(self.names))]
 
 
 def _plain(value: Any) -> Any:
@@ -194,7 +194,7 @@ def _unfit(name: str, value: Any, dtype: Any, why: str = "") -> InputError:
 def _control(data: Table, j: int, name: str) -> dict[str, Any]:
     cells = data.column(j)
     if cells.dtype.kind not in "fiu":
-        texts = {value for value in cells.tolist() if not is_missing(value)}
+        texts = {value for value in in_microseconds(cells).tolist() if not is_missing(value)}
         return {"name": name, "choices": sorted(texts, key=str)}
     known = cells[np.isfinite(cells.astype(float))]
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)

@@ -14,6 +14,7 @@ from exactshap.results.data._cells import axis_name as axis_name
 from exactshap.results.data._cells import cell_text as cell_text
 from exactshap.results.data._cells import cells as cells
 from exactshap.results.data._cells import fingerprint as fingerprint
+from exactshap.results.data._cells import in_microseconds as in_microseconds
 from exactshap.results.data._cells import player_columns as player_columns
 from exactshap.results.data._cells import row_bytes as row_bytes
 from exactshap.results.data._cells import row_name as row_name

@@ -218,12 +218,12 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
 def _cells_of(table: Table, j: int) -> np.ndarray | list[str]:
     numbers = table.numbers([j])
     if numbers is None:
-        return [cell_text(value) for value in _in_microseconds(table.column(j)).tolist()]
+        return [cell_text(value) for value in in_microseconds(table.column(j)).tolist()]
     # One NaN; minus zero and zero are one number
     return np.where(np.isnan(numbers), np.nan, numbers + 0.0)[:, 0]
 
 
-def _in_microseconds(column: np.ndarray) -> np.ndarray:
+def in_microseconds(column: np.ndarray) -> np.ndarray:
     """Return nanoseconds in microseconds, as lists of them are numbers; with more digits as they are."""
     if column.dtype.kind not in "mM" or np.datetime_data(column.dtype)[0] != "ns":
         return column
