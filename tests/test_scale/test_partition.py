@@ -426,7 +426,7 @@ def test_normal_equations_of_parts_give_the_ridge_of_the_whole(n_parts, weighted
     weights = rng.random(300) if weighted else np.ones(300)
     features = Nystroem(gamma=0.2, n_components=30, random_state=0).fit(X[:100])
     parts = [PartialRidge(features, X[rows], y[rows], weights[rows]) for rows in np.array_split(np.arange(300), n_parts)]
-    found = functools.reduce(operator.add, pickle.loads(pickle.dumps(parts))).result(alpha=0.1)
+    found = functools.reduce(operator.add, [pickle.loads(pickle.dumps(part)) for part in parts]).result(alpha=0.1)
     expected = Ridge(alpha=0.1, solver="cholesky").fit(features.transform(X), y, weights)
     assert_close(found[-1].coef_, expected.coef_, scale=100.0 * np.abs(expected.coef_).max(), n_terms=300)
     assert_close(found.predict(X), expected.predict(features.transform(X)), scale=1e4, n_terms=300)
@@ -439,8 +439,9 @@ def test_ridge_of_what_does_not_fit_is_refused():
         PartialRidge(features, X, np.ones(3))
     with pytest.raises(InputError, match="must be finite"):
         PartialRidge(features, X, np.full(4, np.nan))
-    with pytest.raises(InputError, match="one feature map"):
-        PartialRidge(features, X, np.ones(4)) + PartialRidge(Nystroem(n_components=2).fit(X), X, np.ones(4))
+    for other in (Nystroem(n_components=2).fit(X), Nystroem(n_components=3).fit(X[::-1] + 1.0)):  # as of a worker's own fit
+        with pytest.raises(InputError, match="one feature map"):
+            PartialRidge(features, X, np.ones(4)) + PartialRidge(other, X, np.ones(4))
 
 
 # --- Dask and joblib for real: worker processes give the bits of one --------------------------------------------------

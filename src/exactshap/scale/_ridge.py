@@ -11,6 +11,8 @@ from exactshap.errors import InputError
 
 # Rows that are transformed at a time.
 _ROWS_AT_ONCE = 8192
+# Rows that tell one map from another when parts are added.
+_PROBED = 8
 
 
 class PartialRidge:
@@ -70,6 +72,7 @@ class PartialRidge:
             )
         if not (np.isfinite(target).all() and np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
             raise InputError("`y` must be finite, and weights not negative, finite and not all zero")
+        self._probe = _some(X, slice(_PROBED))
         parts = [_Moments.of(features, X, target, weights, slice(i, i + _ROWS_AT_ONCE)) for i in range(0, rows, _ROWS_AT_ONCE)]
         self._moments = sum(parts[1:], parts[0])
 
@@ -77,8 +80,14 @@ class PartialRidge:
         if self._moments.mean.shape != other._moments.mean.shape:
             got = f"Got {len(self._moments.mean) - 1} and {len(other._moments.mean) - 1} components"
             raise InputError("Parts must have one feature map", got)
+        # One that travelled is another object
+        if self._features is not other._features:
+            here, there = (_dense(features.transform(self._probe)) for features in (self._features, other._features))
+            if not np.allclose(here, there, rtol=1e-6, atol=1e-6 * np.abs(here).max(initial=0.0)):
+                got = "Got maps with other components for the same rows, as of two fits"
+                raise InputError("Parts must have one feature map", got, "Fit it once, before the parts")
         whole = PartialRidge.__new__(PartialRidge)
-        whole._features, whole._moments = self._features, self._moments + other._moments
+        whole._features, whole._probe, whole._moments = self._features, self._probe, self._moments + other._moments
         return whole
 
     def result(self, alpha: float = 1.0) -> Any:
@@ -118,9 +127,7 @@ class _Moments:
 
     @classmethod
     def of(cls, features: Any, X: TableLike, y: np.ndarray, weights: np.ndarray, rows: slice) -> _Moments:
-        some = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-        values = features.transform(some)
-        values = np.column_stack([values.toarray() if hasattr(values, "toarray") else values, y[rows]])
+        values = np.column_stack([_dense(features.transform(_some(X, rows))), y[rows]])
         weight = float(weights[rows].sum())
         mean = weights[rows] @ values / weight if weight > 0 else np.zeros(values.shape[1])
         centred = values - mean
@@ -131,3 +138,11 @@ class _Moments:
         share = other.weight / weight if weight > 0 else 0.0
         products = self.products + other.products + self.weight * share * np.outer(between, between)
         return _Moments(self.n_rows + other.n_rows, weight, self.mean + share * between, products)
+
+
+def _some(X: Any, rows: slice) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def _dense(values: Any) -> np.ndarray:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
