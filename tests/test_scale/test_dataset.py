@@ -178,6 +178,21 @@ def test_whole_numbers_of_a_csv_stay_categories(tmp_path):
     np.testing.assert_array_equal(found, explainer(T).values)
 
 
+@pytest.mark.parametrize("cells", [[], [None, None]], ids=["header only", "missing"])
+def test_truth_values_go_next_to_files_without_any(tmp_path, cells):
+    """Engines write files of a header only for partitions without rows."""
+    T = pd.DataFrame({"member": [True, False] * 10, "size": np.arange(20.0)})
+    model = cases.HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=2).fit(T, T["size"] * T["member"])
+    T.to_csv(tmp_path / "a.csv", index=False)
+    other = pd.DataFrame({"member": cells, "size": np.ones(len(cells))})
+    other.to_csv(tmp_path / "b.csv", index=False)
+    explainer = Explainer(model, T)
+    explain_dataset(explainer, [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out")[["phi_member", "phi_size"]]
+    np.testing.assert_array_equal(found[:20], explainer(T).values)
+    np.testing.assert_array_equal(found[20:], explainer(other.astype(float)).values if cells else np.empty((0, 2)))
+
+
 def test_bytes_are_no_text(tmp_path):
     """A file in another code page gives bytes, and so do some columns of engines; no category equals them."""
     explainer, T = cases.encoded()

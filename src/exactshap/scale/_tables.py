@@ -61,6 +61,8 @@ def csv_types(keep: tuple[str, ...], background: Table | None) -> CsvTypes:
     """Return how CSV files are read. Columns are text where the background holds text, whatever the cells look like."""
     if background is None or not background.is_frame:
         return CsvTypes(keep)
+    import narwhals.stable.v2 as nw
+
     frame, texts, times = background.readable(), {}, []
     missing = _MISSING_IN_PANDAS if frame_kind(background.native) == "pandas" else ("",)
     for name in background.names or ():
@@ -69,7 +71,8 @@ def csv_types(keep: tuple[str, ...], background: Table | None) -> CsvTypes:
             times.append(name)
         elif known and all(isinstance(cell, str) for cell in known):
             texts[name] = tuple(cell for cell in missing if cell not in known)
-    return CsvTypes(keep, texts, tuple(times))
+    truths = tuple(name for name in background.names or () if frame[name].dtype == nw.Boolean and name not in keep)
+    return CsvTypes(keep, texts, tuple(times), truths)
 
 
 def in_library_of(table: Table, background: Table | None) -> Table:

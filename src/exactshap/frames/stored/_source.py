@@ -35,18 +35,22 @@ _CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
 class CsvTypes:
     """Say how CSV columns with cells that look like something else are read.
 
-    ``keep`` stay as they look; ``texts`` are columns of text, with the cells that are missing there; ``times`` are dates for the model, too.
+    ``keep`` stay as they look; ``texts`` are columns of text, with the cells that are missing there; ``times`` are dates for the model, too;
+    ``truths`` are truth values where no cell shows it.
     """
 
     keep: tuple[str, ...] = ()
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     times: tuple[str, ...] = ()
+    truths: tuple[str, ...] = ()
 
     def type_of(self, name: str, guessed: Any) -> Any:
         """Return the type of a column, None for the guess. Integers are float64, as others may follow, and dates are text."""
         arrow = require("pyarrow", "scale", purpose="Reading CSV")
         if name in self.texts or (arrow.types.is_temporal(guessed) and name not in (*self.keep, *self.times)):
             return arrow.string()
+        if arrow.types.is_null(guessed) and name in self.truths:
+            return arrow.bool_()
         is_wide = arrow.types.is_integer(guessed) or arrow.types.is_null(guessed)
         return arrow.float64() if is_wide and name not in self.keep else None
 
