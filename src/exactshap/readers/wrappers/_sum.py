@@ -129,6 +129,11 @@ def _array(X: Table, columns: tuple[int, ...], what: str = "X") -> Table:
     return Table(np.ascontiguousarray(values), None, X.n_rows, len(columns))
 
 
+def _method_of(parts: Sequence[Solution | Cost]) -> str:
+    methods = "; ".join(dict.fromkeys(part.method for part in parts))
+    return f"sum of {len(parts)} model{'s' if len(parts) != 1 else ''}: {methods}"
+
+
 def _all_gaps(parts: Sequence[Traits]) -> SecondReading:
     """Return the reasons why members have no second reading."""
     gaps = (part.second_reading().gap for part in parts)
@@ -235,8 +240,7 @@ class SumReader(Reader):
             values=values,
             empty=self._total((part.empty for part in parts), self.constant),
             full=self._total((part.full for part in parts), self.constant),
-            method=f"sum of {len(parts)} model{'s' if len(parts) != 1 else ''}: "
-            + "; ".join(dict.fromkeys(part.method for part in parts)),
+            method=_method_of(parts),
             std_error=self._std_error(parts),
             error_bound=self._largest(part.error_bound for part in parts),
             scale=self._scale(parts),
@@ -296,10 +300,7 @@ class SumReader(Reader):
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Return the costs of all members, one after the other."""
         costs = [member.reader.cost(member.rows(few), n_rows, semivalue, order, block_rows) for member in self.members]
-        method = f"sum of {len(costs)} model{'s' if len(costs) != 1 else ''}: " + "; ".join(
-            dict.fromkeys(cost.method for cost in costs)
-        )
-        return replace(sum(costs, start=Cost()), bytes=self.memory(block_rows, order), method=method)
+        return replace(sum(costs, start=Cost()), bytes=self.memory(block_rows, order), method=_method_of(costs))
 
     def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
         """Mask columns by hand and call the model where they are replaced; else add up what the members' readers find."""
