@@ -159,12 +159,6 @@ def test_a_row_of_the_background_has_no_uncertainty():
     assert found.clipped == 0
 
 
-def test_column_the_kernel_ignores_is_certain():
-    setting = Setting(RBF([1.0, 1e100, 1.0]), 3, seed=4)
-    found = shapley_covariance(setting.components, setting.cholesky)
-    np.testing.assert_array_equal(found.covariance[:, 1, :], 0)
-
-
 def test_symmetric_and_positive_semi_definite_when_the_kernel_is_singular():
     setting = Setting(RBF(1.0), 3, seed=6, n_train=8)
     setting.train[4:] = setting.train[:4]

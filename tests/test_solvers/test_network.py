@@ -1,7 +1,5 @@
 """Networks of a few sigmoid units: their values and slopes, which games they are taken for, and their errors."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -11,16 +9,13 @@ from exactshap.solvers import solve
 from exactshap.solvers.sampled._correction import corrected_by_folds
 from exactshap.solvers.sampled._network import (
     FIRST_STEPS,
-    KEPT,
-    LENGTHS,
     LONGEST,
     MORE_STEPS,
     TURNED,
-    UNITS,
     Network,
     cross_fit,
 )
-from tolerances import DIFFERENCES, VARIANCE_RATIO, assert_close
+from tolerances import VARIANCE_RATIO, assert_close
 
 
 def random_network(rng, n_players, n_outputs, steepness=1.0):
@@ -52,39 +47,6 @@ def test_values_are_those_of_all_coalitions(steepness, n_outputs, index):
     expected = solve(OracleGame(lambda masks: network.predict(2.0 * masks - 1.0), 7), index=index).values.reshape(7, n_outputs)
     scale, n_terms = np.abs(network.out).sum(), network.game().n_terms
     assert_close(network.values(find(index)), expected, scale, n_terms=n_terms, n_players=2**7)
-
-
-def test_predictions_are_odd():
-    network, points = random_network(np.random.default_rng(1), 5, 2), np.random.default_rng(2).choice([-1.0, 1.0], size=(20, 5))
-    assert_close(network.predict(-points), -network.predict(points), np.abs(network.out).sum(), n_terms=4)
-    sums = network.weights @ points.T
-    units = np.tanh(network.bias + sums) - np.tanh(network.bias - sums)
-    np.testing.assert_array_equal(network.predict(points), (network.out @ (0.5 * units)).T)
-
-
-def test_a_network_learns_another_one():
-    rng = np.random.default_rng(3)
-    points, other = rng.choice([-1.0, 1.0], size=(400, 6)), random_network(rng, 6, 2)
-    target = other.predict(points)
-    fitted = Network.starts(6, 2)[0].fitted(points, target, 1000)
-    assert np.mean((fitted.predict(points) - target) ** 2) < 0.01 * np.mean(target**2)
-
-
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_units_turn_to_where_squares_fall_fastest(n_outputs):
-    rng = np.random.default_rng(8)
-    points, target = rng.choice([-1.0, 1.0], size=(50, 6)), rng.normal(size=(50, n_outputs))
-    start = Network.starts(6, n_outputs)[0]
-    added = start.turned(points, target).weights - KEPT * start.weights
-    np.testing.assert_allclose(np.linalg.norm(added, axis=1), LENGTHS[:, 0] * np.linalg.norm(start.weights, axis=1))
-
-    def squares(weights):  # near weights of 0, where a unit whose bias is 0 is its sum
-        return replace(start, weights=weights, bias=np.zeros((UNITS, 1))).squares(points, target)
-
-    steps = 1e-6 * np.eye(UNITS * 6).reshape(-1, UNITS, 6)
-    falls = np.array([squares(-step) - squares(step) for step in steps]).reshape(UNITS, 6)
-    directions = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (added, falls)]
-    np.testing.assert_allclose(*directions, atol=DIFFERENCES)
 
 
 def test_the_best_of_several_starts_goes_on():

@@ -15,8 +15,8 @@ from exactshap.solvers.sampled._estimators import ADDITIVE
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, sizes_of, strata
-from exactshap.solvers.sampled._support import MAX_TRANSFORMED, Candidates, Polynomial, _bits, _transformed, find_support
-from tolerances import assert_close, conditioned
+from exactshap.solvers.sampled._support import MAX_TRANSFORMED, Polynomial, _transformed, find_support
+from tolerances import assert_close
 
 
 def of_terms(n_players, sets, coefficients):
@@ -88,24 +88,6 @@ def test_terms_that_leave_something_over_are_corrected():
     ours, process = np.mean(squares, axis=0)
     assert ours < 0.2 * process
     assert np.mean(covered) > 0.8
-
-
-def test_candidates_are_as_strong_as_they_correlate():
-    rng = np.random.default_rng(9)
-    points, relevances = np.where(rng.random((50, 24)) < 0.5, -1.0, 1.0), rng.random(24)
-    residual, known = rng.normal(size=50), ((3,), (0, 1, 2), (2, 5, 7), (2, 5, 9, 11, 20), (13, 14, 15))
-    candidates = Candidates.of(points, relevances)
-    parts = candidates._of_every_order(residual), candidates._of_three(residual), candidates._of_unions(residual, known)
-    for codes, strengths in parts:
-        some = rng.permutation(len(codes))[:200]
-        sets = [np.flatnonzero(code >> np.arange(24, dtype=np.uint64) & np.uint64(1)) for code in codes[some]]
-        signs = np.stack([points[:, candidates.players[players]].prod(axis=1) for players in sets], axis=1)
-        assert all(len(players) % 2 for players in sets)
-        # Transforms are in single precision
-        np.testing.assert_allclose(strengths[some], np.abs(residual @ signs), atol=conditioned(1e10))
-    assert len(parts[1][0]) == math.comb(24, 3)
-    unions = {tuple(sorted(candidates.players[np.flatnonzero(row)].tolist())) for row in _bits(parts[2][0], 24)}
-    assert unions == {(0, 1, 2, 5, 7), (0, 1, 2, 5, 9, 11, 20)}  # the other two that overlap are even
 
 
 def noisy_pairs(rng):
