@@ -178,6 +178,13 @@ def test_whole_numbers_of_a_csv_stay_categories(tmp_path):
     np.testing.assert_array_equal(found, explainer(T).values)
 
 
+def test_a_kept_column_that_occurs_twice_is_refused(tmp_path):
+    T = pa.Table.from_pandas(cases.table(3), preserve_index=False)
+    pq.write_table(T.append_column("id", T["id"]), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet does not fit.*'id' occurs 2 times"):
+        run(tmp_path / "a.parquet", tmp_path / "out")
+
+
 @pytest.mark.parametrize("cells", [[], [None, None]], ids=["header only", "missing"])
 def test_truth_values_go_next_to_files_without_any(tmp_path, cells):
     """Engines write files of a header only for partitions without rows."""

@@ -257,7 +257,7 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
         schema = read_schema(file, part.csv_types)
         for name in part.layout.keep:
             if name in schema.names and (name not in types or arrow.types.is_null(types[name])):
-                types[name] = schema.field(name).type
+                types[name] = schema.types[schema.names.index(name)]
     return part.with_types(types)
 
 
