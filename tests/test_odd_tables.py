@@ -188,12 +188,17 @@ def test_labels_of_rows_in_another_order_are_warned_of(tmp_path):
         "column": lambda labels: explanation.by(labels > 0.0),
         "mask": lambda labels: explanation[labels > 0.0],
         "target": lambda labels: explanation.report(tmp_path / "page.html", target=labels),
+        "offset": lambda offsets: explain(BOOSTING, FRAME, offset=offsets),
+        "background_weights": lambda weights: explain(FOREST, FRAME[:3], FRAME, background_weights=weights**2),
     }
     for what, call in calls.items():
+        rows = "background" if what == "background_weights" else "X"
         with warnings.catch_warnings():
             warnings.simplefilter("error", ExplanationWarning)
             call(target), call(shuffled.to_numpy()), call(target.set_axis(range(100, 160)))
-        with pytest.warns(ExplanationWarning, match=rf"`{what}` has the labels of the rows in another order.*Pass {what}.loc"):
+        with pytest.warns(
+            ExplanationWarning, match=rf"`{what}` has the labels of the rows in another order.*Pass {what}.loc.{rows}.index"
+        ):
             call(shuffled)
 
 

@@ -184,6 +184,8 @@ def test_groups_show_their_cells_and_are_coloured_by_their_mean():
     assert "row 1 (client 4)" in texts(labelled.plot.interactions(1))
     assert "row 0 (model output" in texts(found.plot.waterfall(0))
     assert "row 0 (client 17) (model" in texts(explain(SVR().fit(frame, frame["a"]), labelled.data, frame).plot.waterfall(0))
+    levels = frame.set_axis(pandas.MultiIndex.from_product([["north"], range(len(frame))]))
+    assert "row 0 (north, 0) (model" in texts(explain(SVR().fit(frame, frame["a"]), levels[:2], frame).plot.waterfall(0))
     assert "over 1 row (" in texts(found[0].plot.bar())
     assert "9 rows x 2 players" in repr(found)
 

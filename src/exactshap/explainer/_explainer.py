@@ -22,7 +22,7 @@ from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape, warn_of_number
 from exactshap.explainer._solve import solve_rows, values_by_background_row
-from exactshap.frames import Shape, Table, as_table, check_columns, with_column_of
+from exactshap.frames import Shape, Table, as_table, check_columns, warn_of_other_order, with_column_of
 from exactshap.games import normalised_weights
 from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import answers_keywords, counted, refuse_name, value_function_sentence
@@ -120,6 +120,8 @@ class Explainer:
             groups, feature_names = self.shape.groups(groups), feature_names or self.shape.names
         # First, as readers must not see the user's own array, which may change.
         table = None if background is None else _background(background, model, align)
+        if table is not None:
+            warn_of_other_order(table, background_weights, "background_weights", "background")
         self._request = Request(
             background=table,
             weights=None

@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError, did_you_mean
 from exactshap.explainer._certify import Certified, largest_of_rows
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, as_table, warn_of_other_order
 from exactshap.readers import Offset, Reader
 from exactshap.solvers import Solution
 
@@ -34,6 +34,8 @@ def split_offset(X: TableLike, offset: Any, feature_names: tuple[str, ...]) -> t
     what = "`offset` must hold a finite number for each row"
     if isinstance(offset, str):
         X, offset = _without_column(X, offset, feature_names)
+    if hasattr(offset, "index"):
+        warn_of_other_order(as_table(X, allow_empty=True), offset, "offset")
     try:
         values = np.asarray(offset, float)
     except (TypeError, ValueError) as error:

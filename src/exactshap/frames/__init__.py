@@ -14,6 +14,7 @@ from exactshap.frames._shape import Shape as Shape
 from exactshap.frames._shape import Shaped as Shaped
 from exactshap.frames._table import Table
 from exactshap.frames._table import is_missing as is_missing
+from exactshap.frames._table import label_text as label_text
 from exactshap.frames._table import with_unique_index as with_unique_index
 from exactshap.frames._validation import as_table as as_table
 

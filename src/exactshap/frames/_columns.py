@@ -44,8 +44,8 @@ def check_columns(
     return table
 
 
-def warn_of_other_order(table: Table, column: Any, what: str) -> None:
-    """Warn of a Series with the rows' labels in another order: cells go by position.
+def warn_of_other_order(table: Table, column: Any, what: str, rows: str = "X") -> None:
+    """Warn of a Series with the rows' labels in another order: cells go by position. ``rows`` is the table's name.
 
     >>> import pandas as pd
     >>> from exactshap.frames import as_table
@@ -58,7 +58,7 @@ def warn_of_other_order(table: Table, column: Any, what: str) -> None:
     index = table.native.index
     if len(index) == len(other) and not index.equals(other) and index.isin(other).all() and other.isin(index).all():
         got = f"Got {list(other[:3])} for rows {list(index[:3])}"
-        do = f"Pass {what}.loc[X.index], or {what}.to_numpy() if the positions are meant"
+        do = f"Pass {what}.loc[{rows}.index], or {what}.to_numpy() if the positions are meant"
         warn(
             message(f"`{what}` has the labels of the rows in another order, and goes to them by position", got, do),
             ExplanationWarning,

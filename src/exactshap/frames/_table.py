@@ -225,7 +225,7 @@ class Table:
         # Labels 0, 1, ... are the numbers of the rows
         if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):
             return f"row {i}"
-        return f"row {i} (label {printable(str(index[i]))[:_LABEL_CHARACTERS]})"
+        return f"row {i} (label {printable(label_text(index[i]))[:_LABEL_CHARACTERS]})"
 
     def stacks_with(self, other: Table) -> bool:
         """Say whether the two can be stacked without changing a cell."""
@@ -296,6 +296,15 @@ class Table:
     def tile(self, times: int) -> Table:
         """Return the whole table ``times`` times: 0, 1, 0, 1, ..."""
         return self.take(np.tile(np.arange(self.n_rows), times))
+
+
+def label_text(label: object) -> str:
+    """Return a row's label as text; a tuple, of a MultiIndex, without signs of Python.
+
+    >>> label_text(7), label_text(("north", np.int64(7)))
+    ('7', 'north, 7')
+    """
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def with_unique_index(frame: TableLike) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError
-from exactshap.frames import Table, as_table, is_missing
+from exactshap.frames import Table, as_table, is_missing, label_text
 
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
@@ -131,7 +131,7 @@ def axis_name(explanation: ExplanationData, j: int) -> str:
 def row_name(explanation: ExplanationData, i: int) -> str:
     """Return a row's number, with its label if that differs: ``row 3 (customer 17)``."""
     index = getattr(explanation.data, "index", None)
-    label = "" if index is None or callable(index) else str(index[i])
+    label = "" if index is None or callable(index) else label_text(index[i])
     return f"row {i} ({label})" if label and label != str(i) else f"row {i}"
 
 

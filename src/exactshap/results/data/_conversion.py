@@ -9,6 +9,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap.errors import InputError, InputTypeError, MissingDependencyError, UnknownNameError
+from exactshap.frames import label_text
 from exactshap.results.data._cells import cells
 from exactshap.results.data._frames import frame_kind, frame_of
 from exactshap.results.data._named_values import named_columns
@@ -112,7 +113,7 @@ def to_shap(explanation: ExplanationData) -> Any:
         display_data=None if content is None or not content.text.any() else content.display,
         feature_names=list(explanation.feature_names),
         output_names=None if explanation.output_names is None else list(explanation.output_names),
-        instance_names=[str(label) for label in explanation.data.index] if kind == "pandas" else None,
+        instance_names=[label_text(label) for label in explanation.data.index] if kind == "pandas" else None,
         error_std=error,
         compute_time=explanation.seconds,
     )
