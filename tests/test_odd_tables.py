@@ -27,7 +27,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR, OneClassSVM
 
 import exactshap
-from exactshap import Explainer, decompose_mmd, decompose_r2, explain
+from exactshap import Explainer, decompose_hsic, decompose_mmd, decompose_r2, explain
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError, memory_needed
 from exactshap.frames import as_table
 from tolerances import SINGLE_PRECISION_SUM, exact, roundings
@@ -185,6 +185,7 @@ def test_labels_of_rows_in_another_order_are_warned_of(tmp_path):
     calls = {
         "y": lambda y: decompose_r2(FOREST, FRAME, y),
         "sample_weight": lambda weights: decompose_r2(FOREST, FRAME, Y, sample_weight=weights**2),
+        "Y": lambda y: decompose_hsic(FRAME, y),
         "column": lambda labels: explanation.by(labels > 0.0),
         "mask": lambda labels: explanation[labels > 0.0],
         "target": lambda labels: explanation.report(tmp_path / "page.html", target=labels),

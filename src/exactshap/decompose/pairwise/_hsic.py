@@ -24,7 +24,7 @@ from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_
 from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
 from exactshap.errors import InputError, UnsupportedStructureError, refused_beyond_memory
-from exactshap.frames import Table, as_table
+from exactshap.frames import Table, as_table, warn_of_other_order
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
@@ -172,6 +172,8 @@ def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTab
         second = Y if isinstance(Y, StoredTable) else as_table(two_dimensional(Y), what="Y")
     if first.n_rows != second.n_rows:
         raise InputError("`X` and `Y` must have the same number of rows", f"Got {first.n_rows} and {second.n_rows}")
+    if isinstance(first, Table):
+        warn_of_other_order(first, Y, "Y")
     if first.n_rows < minimum:
         raise InputError(f"`X` has {first.n_rows} row(s)", f"HSIC needs at least {minimum}", "Pass more rows")
     return first, second
