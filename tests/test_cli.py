@@ -124,6 +124,8 @@ def test_offsets_are_a_column_of_the_data(files, fitted, capsys):
     assert "the offsets of the rows are in the baseline" in (files / "report.html").read_text()
     assert run("explain", *common[:-1], "exposure") == 2
     assert "no column 'exposure'" in capsys.readouterr().err
+    assert run("explain", *common[:-1], "age", "--drop", "log_exposure") == 2
+    assert "Column 'age' is a feature of the model" in capsys.readouterr().err
 
 
 def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
@@ -132,6 +134,11 @@ def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
     assert run("report", "values.npz", "--out", "b.html") == 0
     assert "exact; prediction - baseline - sum of values: residual at most" in capsys.readouterr().out
     assert "values.npz, 40 rows" in (files / "b.html").read_text()
+    capsys.readouterr()
+    assert run("report", "values.npz", "data.csv", "--rows", "0:3", "--target", "y", "--out", "c.html") == 2
+    words = "A saved explanation has its own rows. Got DATA, --rows, --target, --drop with values.npz. Leave them out"
+    assert words in capsys.readouterr().err
+    assert run("reasons", "values.npz", "--adverse", "positive", "--rows", "7") == 2
     assert run("report", "model.joblib") == 2
     assert "The values of a model need rows. DATA is missing" in capsys.readouterr().err
 

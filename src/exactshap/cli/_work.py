@@ -48,6 +48,20 @@ class Task:
     def is_saved(self) -> bool:
         return self.model.suffix.lower() == ".npz"
 
+    def saved(self) -> exactshap.Explanation:
+        """Load the explanation that stands in the place of a model; refuse what chooses rows, as it has its own."""
+        choices: dict[str, Any] = {
+            "DATA": self.data,
+            "--background": self.background,
+            "--rows": self.rows,
+            "--target": self.target,
+        }
+        choices |= {"--drop": self.drop, "--keep": self.keep, "--offset": self.offset}
+        if given := [name for name, choice in choices.items() if choice]:
+            do = "Leave them out, or pass the model"
+            raise InputError("A saved explanation has its own rows", f"Got {', '.join(given)} with {self.model.name}", do)
+        return exactshap.Explanation.load(self.model)
+
     def explainer(self) -> tuple[exactshap.Explainer, Any]:
         """Read the files; return the bound Explainer and the rows."""
         rows = self.file.name  # first, as reading the model takes longer
@@ -118,7 +132,9 @@ class Task:
         kept = [name for name in self.keep if _is_unknown(name, fitted)]
         table = read_table(self.background, (*self.drop, *kept))
         names = column_names(table)
-        there = tuple(name for name in dict.fromkeys((*self.drop, *kept, self.offset)) if name in names)
+        # A feature stays, for the error that says so
+        offsets = (self.offset,) if self.offset and not (fitted and not _is_unknown(self.offset, fitted)) else ()
+        there = tuple(name for name in dict.fromkeys((*self.drop, *kept, *offsets)) if name in names)
         X = take_columns(table, there, what=self.background.name)
         self._refuse_unknown(X, fitted, self.background)
         return X

@@ -150,7 +150,7 @@ def report(
     check_target(out, None)
     observed = None
     if task.is_saved:
-        explanation = exactshap.Explanation.load(task.model)
+        explanation = task.saved()
     else:
         explanation = task.explain(index, order)
         observed = None if task.target is None else _comparable_target(explanation, task.column(task.target))
@@ -236,7 +236,7 @@ def reasons(
         if resample:
             do = "Pass the model, the rows and --background"
             raise InputError("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do)
-        found = exactshap.Explanation.load(task.model).reasons(k, **settings)
+        found = task.saved().reasons(k, **settings)
     else:
         explainer, X = task.explainer()
         if resample:
