@@ -206,7 +206,7 @@ class ProductGame:
         n_terms, n_players = inside.shape[-2:]
         if n_players < 1:
             raise InputError("A game needs at least one player", f"Got `a` of shape {inside.shape}")
-        given = np.asarray(c)
+        given = _as_factors(c, "c")
         coefficients = given[:, None] if given.ndim == 1 else given
         if coefficients.ndim != 2 or len(coefficients) != n_terms:
             raise InputError(f"`c` must have one row for each of the {n_terms} terms", f"Got shape {given.shape}")
@@ -215,15 +215,13 @@ class ProductGame:
         outside = outside if outside.ndim == 3 else np.broadcast_to(outside, (1, n_terms, n_players))
         if outside.shape[1:] != (n_terms, n_players):
             raise InputError(f"`b` must broadcast to (n_background, {n_terms}, {n_players})", f"Got {np.shape(b)}")
-        if not np.iscomplexobj(coefficients):
-            coefficients = coefficients.astype(float, copy=False)
         object.__setattr__(self, "n_rows", None if inside.ndim == 2 else len(inside))
         object.__setattr__(self, "single_output", given.ndim == 1)
         object.__setattr__(self, "a", frozen(inside[None] if inside.ndim == 2 else inside))
         object.__setattr__(self, "b", frozen(outside))
         object.__setattr__(self, "c", frozen(coefficients))
         object.__setattr__(self, "weights", frozen(normalised_weights(weights, len(outside))))
-        constants = np.broadcast_to(np.asarray(constant, float), (coefficients.shape[1],))
+        constants = np.broadcast_to(_as_factors(constant, "constant"), (coefficients.shape[1],))
         object.__setattr__(self, "constant", frozen(constants))
 
     @property
@@ -346,7 +344,7 @@ class AdditiveGame:
         # Rows and outputs must agree; each table has the coalitions of its own players
         if len({(array.shape[0], array.shape[2]) for array in arrays}) > 1:
             raise InputError("All tables must have the same rows and outputs", f"Got {[t.shape for t in arrays]}")
-        constants = np.atleast_1d(np.asarray(constant, float))
+        constants = np.atleast_1d(_as_factors(constant, "constant"))
         n_outputs = arrays[0].shape[2] if arrays else constants.size
         object.__setattr__(self, "n_players", n_players)
         object.__setattr__(self, "subsets", terms)
