@@ -108,6 +108,16 @@ def test_many_dates_are_cut_at_their_quantiles(unit):
     assert waits.labels == ("0 seconds to 34200 seconds", "34200 seconds to 68400 seconds")
 
 
+def test_ordered_categories_keep_their_order():
+    sizes = pandas.Categorical(["s", "m", None, "l"] * 3, categories=["s", "m", "l"], ordered=True)
+    rows = pandas.DataFrame({"size": sizes, "x": np.arange(12.0)})
+    explained = linear(np.ones((12, 2)), names=["size", "x"], data=rows)
+    assert explained.by("size").labels == ("s", "m", "l", "missing")
+    assert explained.by(0).labels == ("s", "m", "l", "missing")
+    unordered = linear(np.ones((12, 2)), names=["size", "x"], data=rows.assign(size=sizes.as_unordered()))
+    assert unordered.by("size").labels == ("l", "m", "s", "missing")
+
+
 def test_the_word_missing_is_no_missing_cell():
     found = linear(np.ones((3, 1))).by(np.array(["missing", None, "here"], object))
     assert found.labels == ("here", "missing", "no value")

@@ -13,7 +13,7 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from exactshap.frames import as_table, warn_of_other_order
+from exactshap.frames import Table, as_table, warn_of_other_order
 from exactshap.results.comparison._comparison import Comparison, compare
 from exactshap.results.comparison._picture import draw_cohorts
 from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, picture, player_columns
@@ -138,10 +138,10 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
     """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`."""
-    name, cells = _cells(explanation, column)
+    name, cells, categories = _cells(explanation, column)
     labels = np.asarray(_labels(cells, bins), object)
     # Groups in the order of their cells, not of their texts: "10" comes after "9".
-    wanted = list(dict.fromkeys(labels[np.argsort(_order(cells), kind="stable")]))
+    wanted = list(dict.fromkeys(labels[np.argsort(_order(cells, categories), kind="stable")]))
     if not 2 <= len(wanted) <= MAX_COHORTS:
         do = "Pass a column with fewer values, or an array with a label for each row"
         raise InputError(f"{name} makes {counted(len(wanted), 'group')}", f"2 to {MAX_COHORTS} can be compared", do)
@@ -152,8 +152,8 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
     return Cohorts(name, found)
 
 
-def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
-    """Return the name and cells (n_rows,) of a column of the data or of the caller's labels."""
+def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray, list[Any]]:
+    """Return the name, cells (n_rows,) and ordered categories of a column of the data or of the caller's labels."""
     if isinstance(column, (str, int, np.integer)):
         return _column_of_data(explanation, column if isinstance(column, str) else int(column))
     values = np.asarray(column)
@@ -162,10 +162,10 @@ def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray]:
         raise InputError("Rows are grouped by a column of the data or by one label for each row", got)
     if explanation.data is not None:
         warn_of_other_order(as_table(explanation.data), column, "column")
-    return str(getattr(column, "name", None) or "labels"), values
+    return str(getattr(column, "name", None) or "labels"), values, []
 
 
-def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[str, np.ndarray]:
+def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[str, np.ndarray, list[Any]]:
     if explanation.data is None:
         do = "Pass one label for each row"
         raise InputError("Rows are grouped by a column of the data", "This explanation has data=None", do)
@@ -180,11 +180,19 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
             got = f"{column!r} is a group of the columns {list(members[column])}" if column in members else ""
             do = "Pass the number of one of them" if got else did_you_mean(column, number)
             raise UnknownNameError(f"The data have no column {column!r}", got, do)
-        return column, table.column(number[column])
+        return column, table.column(number[column]), _ordered_categories(table, number[column])
     if isinstance(column, bool) or not -table.n_columns <= column < table.n_columns:
         raise InputTypeError(f"There is no column {column!r}", f"The data have {table.n_columns} columns")
     j = int(column) % table.n_columns
-    return names[j], table.column(j)
+    return names[j], table.column(j), _ordered_categories(table, j)
+
+
+def _ordered_categories(table: Table, j: int) -> list[Any]:
+    """Return the categories of a column that orders them: pandas' ordered ones, and Enum of polars."""
+    import narwhals.stable.v2 as nw
+
+    column = table.readable()[table.names[j]] if table.names is not None else None
+    return column.cat.get_categories().to_list() if column is not None and isinstance(column.dtype, nw.Enum) else []
 
 
 def _labels(cells: np.ndarray, bins: int) -> list[str]:
@@ -226,8 +234,11 @@ def _distinct(numbers: np.ndarray, digits: int) -> list[str]:
     return texts
 
 
-def _order(cells: np.ndarray) -> np.ndarray:
-    """Return what sorts the groups: numbers and dates by size, texts by name, missing cells last."""
+def _order(cells: np.ndarray, categories: list[Any]) -> np.ndarray:
+    """Return what sorts the groups: numbers and dates by size, texts by category or name, missing cells last."""
+    if categories and cells.dtype.kind not in _OF_SIZES:
+        place = {category: k for k, category in enumerate(categories)}
+        return np.array([place.get(cell, len(place)) for cell in cells.tolist()])
     if cells.dtype.kind in _OF_SIZES:
         return cells
     texts = [cell_text(cell) for cell in cells]
