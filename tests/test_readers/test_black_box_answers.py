@@ -157,6 +157,7 @@ def test_hybrids_keep_the_precision_of_the_background():
     explain(lambda rows: rows.sum(axis=1) + 0.5, [[1, 2]], [[0.5, 3.0]])
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", ["category", "another order", "str", "object"])
 def test_categories_of_few_rows_are_those_of_the_background(kind):
     pd = pytest.importorskip("pandas")

@@ -143,7 +143,9 @@ def _pandas_like(reference: Table, table: Table) -> Table:
         if _same_dtype(column.dtype, dtype):
             continue
         try:
-            cast = column.cat.set_categories(dtype.categories) if column.dtype == dtype else column.astype(dtype)
+            # pandas warns of cells in no category, and will refuse them without naming them
+            own = column.astype("category").cat if type(dtype).__name__ == "CategoricalDtype" else None
+            cast = column.astype(dtype) if own is None else own.set_categories(dtype.categories, ordered=dtype.ordered)
         except (ValueError, TypeError, OverflowError):
             cast = None
         changed = None if cast is None else _changed(column, cast)
