@@ -231,7 +231,7 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
 
 
 def _way_to_rows(returned: Any) -> str:
-    """Return advice on an answer with one column per row, such as a transposed table."""
+    """Return advice on an answer with one column per row. It may be a transposed table."""
     if isinstance(returned, (list, tuple)):
         return "Return one of its parts: lambda rows: function(rows)[0]"
     return "Return its transpose: lambda rows: function(rows).T"

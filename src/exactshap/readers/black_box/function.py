@@ -312,7 +312,7 @@ class BlackBox(Reader):
         return self.options["batch_size"] or max(most, 1)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        """Time the function on one coalition, and on batches of them while that is quick."""
+        """Time the function on one coalition, and on batches while that is quick."""
         row, coalitions, method = self.row_game(few.take(slice(0, 1))), self._coalitions, self._method
         most = int(min(coalitions, self.batch_coalitions))
         # Hybrids with columns from both sides, so that the function is timed on rows as it will get them.

@@ -167,7 +167,7 @@ def _rows(
     outside: np.ndarray,
     semivalue: Semivalue,
 ) -> Part:
-    """Solve all rows with a piece of the terms and a tile of the background."""
+    """Solve all rows with some terms and a tile of the background."""
     rules, mixture = mixture_rules(semivalue, machine.n_players), _prepared(terms.kernel)
     step = max(1, BLOCK_VALUES // max(1, terms.points.shape[1] * max(machine.n_players, machine.n_columns)))
     parts = (

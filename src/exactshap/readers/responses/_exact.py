@@ -112,7 +112,7 @@ class ResponseReader(PlayerReader):
         return np.asarray(expansion.coefficients * np.exp(expansion.rates * self._intercept))
 
     def _limits(self, scores: np.ndarray) -> np.ndarray:
-        """Return how far from 0 the score of a hybrid can be, for each row."""
+        """Return how far from 0 hybrids' scores can be, for each row."""
         limits = np.zeros(len(scores))
         for z in self._absent:
             low, high = (self._intercept + choose(scores, z).sum(axis=1) for choose in (np.minimum, np.maximum))

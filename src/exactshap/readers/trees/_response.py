@@ -139,7 +139,7 @@ class _StumpScores:
         return trees.value[apply(trees, encode(self._ensemble, X)), 0]
 
     def of(self, X: Table, what: str = "X") -> np.ndarray:
-        """Return the leaves of each player's trees, added up in the order of the trees."""
+        """Return the leaves of each player's trees. They are added up in the order of the trees."""
         leaves, scores = self._leaves(X), np.zeros((X.n_rows, self._n_players))
         for k, player in enumerate(self._owners):
             scores[:, player] += leaves[:, k]

@@ -132,7 +132,7 @@ def _transformed(step: Model, rows: TableLike, what: str) -> TableLike:
 
 
 def _after(step: Model, rows: Table) -> Table:
-    """Return rows of the background after a step, which may change what it is given."""
+    """Return rows of the background after a step. It may change what it is given."""
     given = rows.copy()
     native = given.column(0) if takes_texts(step) else given.native
     return as_table(_transformed(step, native, "background"), what="transformed background")
