@@ -178,17 +178,17 @@ def solved(d, calls, seed=1, **settings):
 
 
 @pytest.mark.parametrize(
-    ("question", "calls"), [({}, 1802), ({"index": "k-sii", "order": 2}, 800), ({"index": "banzhaf"}, 400)]
+    ("d", "question", "calls"),
+    [(13, {}, 1802), (16, {}, 500), (13, {"index": "k-sii", "order": 2}, 800), (13, {"index": "banzhaf"}, 400)],
 )
-def test_stages_keep_the_budget_the_seed_and_the_batches_and_are_worth_their_time(monkeypatch, question, calls):
-    d = 13
+def test_stages_keep_the_budget_the_seed_and_the_batches_and_are_worth_their_time(monkeypatch, d, question, calls):
     exact = solve(OracleGame(smooth(d), d), method="enumeration", **question).values
     found, asked = solved(d, calls, **question)
     again, other = solved(d, calls, batch_size=100, **question)
     assert len(asked) == len(np.unique(asked, axis=0)) == found.n_evaluations == calls
     np.testing.assert_array_equal(asked, other)
     np.testing.assert_array_equal(found.values, again.values)
-    seeds = range(1, 6 if calls <= 400 else 2)  # few calls leave more to chance, and to the digits of a BLAS
+    seeds = range(1, 6 if calls <= 500 else 2)  # few calls leave more to chance, and to the digits of a BLAS
     placed = [solved(d, calls, seed, **question)[0].values for seed in seeds]
     monkeypatch.setattr(_adaptive, "_stages", lambda problem, n_calls: [])
     drawn = [solved(d, calls, seed, **question)[0].values for seed in seeds]
@@ -298,6 +298,7 @@ def test_few_calls_grow_until_an_error_is_small_enough():
         (10, 1000, {}),
         (10, 1024, {"index": "sii", "order": 2}),
         (80, 1700, {}),
+        (20, 480, {}),
     ],
 )
 def test_where_nothing_changes(monkeypatch, d, calls, settings):

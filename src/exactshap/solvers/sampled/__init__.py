@@ -5,7 +5,7 @@ r"""Estimate the values of games that can only be called.
 
    .. math:: \max_x \sum_T \mathrm{cov}(\phi_T, g(x))^2 / \mathrm{var}(g(x)),
 
-   up to 800 pairs before any call, then in stages under the process fitted to the calls so far.
+   few pairs before any call, more in stages under the process fitted to the calls so far.
 2. *Between them* (``process``). A Gaussian process with the kernel :math:`\exp(-\sum_j \theta_j [x_j \ne x'_j])`, one relevance
    :math:`\theta_j` per player, found by its likelihood. Its mean m is a product game, with exact values :math:`\phi_j(m)`.
 3. *What it misses* (``_correction``). KernelSHAP of the leave-one-out residuals of pairs, :math:`c_j` with variance :math:`V_j`, whatever
