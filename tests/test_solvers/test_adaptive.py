@@ -290,15 +290,15 @@ def test_few_calls_grow_until_an_error_is_small_enough():
 @pytest.mark.parametrize(
     ("d", "calls", "settings"),
     [
-        (14, 1602, {}),
+        (14, 168, {}),
         (14, 1700, {"estimator": "kernelshap"}),
         (14, 168, {"index": "banzhaf"}),
         (14, 29, {"index": "sii", "order": 2}),
         (5, 30, {"index": "sii", "order": 2}),
-        (10, 1000, {}),
+        (10, 1024, {}),
         (10, 1024, {"index": "sii", "order": 2}),
-        (80, 1700, {}),
-        (20, 480, {}),
+        (80, 900, {}),
+        (20, 240, {}),
     ],
 )
 def test_where_nothing_changes(monkeypatch, d, calls, settings):
