@@ -132,9 +132,9 @@ class Task:
         kept = [name for name in self.keep if _is_unknown(name, fitted)]
         table = read_table(self.background, (*self.drop, *kept))
         names = column_names(table)
-        # A feature stays, for the error that says so
-        offsets = (self.offset,) if self.offset and not (fitted and not _is_unknown(self.offset, fitted)) else ()
-        there = tuple(name for name in dict.fromkeys((*self.drop, *kept, *offsets)) if name in names)
+        # An offset that is a feature stays, for the error that says so
+        offset = () if self.offset is None or (fitted and not _is_unknown(self.offset, fitted)) else (self.offset,)
+        there = tuple(name for name in dict.fromkeys((*self.drop, *kept, *offset)) if name in names)
         X = take_columns(table, there, what=self.background.name)
         self._refuse_unknown(X, fitted, self.background)
         return X

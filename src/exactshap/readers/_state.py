@@ -208,7 +208,7 @@ def _attributes(held: Foreign) -> dict[str, Foreign] | None:
 
 
 def _items_of(held: Foreign) -> Foreign:
-    """Return the items of a list or an array, some of a long one's."""
+    """Return the items of a list or an array; of a long one, some."""
     items = held.ravel(order="K") if isinstance(held, np.ndarray) else held
     return items[:: -(-len(items) // MOST) or 1]
 

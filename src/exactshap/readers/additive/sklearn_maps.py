@@ -99,7 +99,7 @@ def _is_linear(step: Model) -> bool:
 
 
 def _is_scaler(step: Model) -> bool:
-    """Say whether a step scales each column without clipping; that is no affine map."""
+    """Say whether a step scales each column and clips nothing. Clipping is no affine map."""
     return sklearn_name(step) in _SCALERS and not getattr(step, "clip", False)
 
 
@@ -146,7 +146,7 @@ class _Block:
 
 
 def _read_score(steps: Sequence[Any], model: Model, request: Request) -> AdditiveReader:
-    """Read a linear model of mapped rows as columns and monomials."""
+    """Read a linear model of mapped rows as a sum of columns and monomials."""
     maps, parts = _maps_of(steps[0]), linear_parts(steps[-1])
     outputs = Outputs.of(parts.output_names, request.output, owner=type(model).__name__)
     coefficients, intercept = parts.coefficients[:, outputs.numbers].astype(float), parts.intercept[outputs.numbers]

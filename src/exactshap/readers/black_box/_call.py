@@ -337,9 +337,8 @@ def _moved(function: Callable[..., Any], rows: Table, first: np.ndarray, name: s
     """
     n = rows.n_rows
     backwards = np.arange(n)[::-1]
-    nothing = np.zeros(
-        (-(-min(LARGE_BATCH, most or LARGE_BATCH) // n), rows.n_columns), bool
-    )  # mixed rows, as coalitions call the function
+    largest = min(LARGE_BATCH, most or LARGE_BATCH)
+    nothing = np.zeros((-(-largest // n), rows.n_columns), bool)  # mixed rows, as coalitions call the function
     batch = hybrid_rows(rows.take(slice(0, 1)), rows.take(backwards), nothing)
     differences = [_difference(first, call(function, batch, name, most=most), np.tile(backwards, len(nothing)))]
     begins = [(size, start) for size in SMALL_BATCHES for start in range(0, min(n, size * CALLS_OF_EACH), size)]

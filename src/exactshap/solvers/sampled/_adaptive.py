@@ -1,8 +1,8 @@
 r"""Call samples in stages, each where it lowers the variance of the values most under the process fitted so far (``_placement``).
 
 Up to 6 pairs a player (12 for values that see both halves of the game) are placed before any call. Of more, half of the calls are made
-first, but 800 pairs at most; the process that is fitted to them places the next stage, about 2.25 times as
-many pairs in all, among random candidates, by region where there are many. If almost all that left-out pairs miss is white, no place is
+first, but 800 pairs at most; the process that is fitted to them places the next stage, about 2.25 times as many pairs in all, among
+random candidates, by region where there are many. If almost all that left-out pairs miss is white, no place is
 better than another: at least three quarters of all pairs are drawn by size then, and correct the process without bias (``_correction``).
 Fewer calls than that, for values that see both halves, are pairs first and then single coalitions, placed alike.
 """
