@@ -7,15 +7,19 @@ import matplotlib.image as image
 import numpy as np
 import pandas
 import pytest
+from catboost import CatBoostClassifier
 from interpret import glassbox
+from lightgbm import LGBMClassifier
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.svm import SVC
+from xgboost import XGBClassifier
 
 import browser as browsers
 from exactshap import decompose_hsic, decompose_mmd, explain
@@ -32,7 +36,7 @@ from exactshap.results.report.interactive import pack
 from explanation_factory import bilinear, linear
 from pages import EVIL as HOSTILE
 from pages import Page
-from tolerances import FOUR_DIGITS, roundings
+from tolerances import FOUR_DIGITS, SINGLE_RESPONSE, roundings
 
 EVIL = HOSTILE[0] + "&'\"{{ 7*7 }}"
 
@@ -497,6 +501,50 @@ def test_the_error_of_a_classifier_is_its_class_less_its_probability(model, X, y
     np.testing.assert_allclose(
         observed.error, wanted[:, 1] if observed.error.ndim == 1 else wanted, atol=roundings(10_000), rtol=0
     )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GradientBoostingClassifier(n_estimators=3, loss="exponential"),
+        LGBMClassifier(n_estimators=3, sigmoid=2.5, verbose=-1),
+        LGBMClassifier(n_estimators=3, sigmoid=0.1, objective="multiclassova", num_class=3, verbose=-1),
+    ],
+    ids=["exponential", "sigmoid", "sigmoid of each class"],
+)
+def test_log_odds_divided_by_a_slope_are_not_taken_for_log_odds(model):
+    X, y = THREE if getattr(model, "objective", None) else TWO
+    own = model.fit(X, y).predict_proba(X[::30])
+    explanation = explain(model, X[::30], X[:10])
+    assert explanation.unit.startswith(("log-odds / 2 of class 1", "log-odds / 2.5 of class 1", "log-odds / 0.1"))
+    np.testing.assert_allclose(response(explanation)[1], own[:, 1] if own.shape[1] == 2 else own, atol=roundings(100), rtol=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        XGBClassifier(n_estimators=3),
+        CatBoostClassifier(loss_function="MultiLogloss", iterations=3, verbose=False, allow_writing_files=False),
+        OneVsRestClassifier(LogisticRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize("k", [0, 1])
+def test_one_label_of_two_is_not_taken_for_one_class_of_two(model, k):
+    X, y = THREE
+    labels = np.c_[y > 0, y > 1].astype(int)
+    wanted = labels[::10, k] - model.fit(X, labels).predict_proba(X[::10])[:, k]
+    picked = explain(model, X[::10], X[:10], output=k), explain(model, X[::10], X[:10]).output(k)
+    for explanation in picked:
+        np.testing.assert_allclose(observe(explanation, labels[::10, k]).error, wanted, atol=SINGLE_RESPONSE, rtol=0)
+
+
+def test_one_vs_rest_scores_have_no_probability_of_their_own():
+    X, y = THREE
+    explanation = explain(OneVsRestClassifier(LogisticRegression()).fit(X, y), X[:4], X[:10])
+    assert response(explanation) is None
+    with pytest.raises(InputError, match="The output is the one-vs-rest log-odds"):
+        observe(explanation, y[:4])
 
 
 def test_one_class_of_several_is_compared_with_the_others():

@@ -37,9 +37,10 @@ LINKS = {
 }
 
 
-def by_unit(ensemble: TreeModel, call: OwnCall | None = None, slope: float = 1.0) -> tuple[str, OwnCall, float] | None:
-    """Return the link of the score's unit with the documented call of the response; None for other units."""
-    return (LINKS[ensemble.unit], call or OwnCall("predict_proba"), slope) if ensemble.unit in LINKS else None
+def by_unit(ensemble: TreeModel, call: OwnCall | None = None) -> tuple[str, OwnCall, float] | None:
+    """Return the link of the score's unit, the documented call of the response, and the slope; None for other units."""
+    unit, _, slope = ensemble.unit.partition(" / ")
+    return (LINKS[unit], call or OwnCall("predict_proba"), float(slope or 1.0)) if unit in LINKS else None
 
 
 def read_trees(

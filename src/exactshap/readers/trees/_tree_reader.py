@@ -248,7 +248,7 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
         return unit
     # A single output has no number, and is the first.
     name = names[column or 0]
-    if unit in ("log-odds", "probability", "score before the softmax"):
+    if unit.partition(" / ")[0] in ("log-odds", "probability", "score before the softmax"):
         return f"{unit} of {name}" if name.startswith(("class ", "label ", "target ")) else f"{unit} of class {name}"
     is_statistic = name.startswith(("quantile ", "expectile ")) and unit == "target"
     return f"{name} of the target" if is_statistic or ensemble.objective == "RMSEWithUncertainty" else unit

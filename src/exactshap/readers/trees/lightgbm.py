@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import re
-from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import OwnCall, Reader, Request
-from exactshap.readers.trees._response import LINKS, by_unit, read_trees
+from exactshap.readers.trees._response import by_unit, read_trees
 from exactshap.trees import TreeModel, convert
 
 # Objectives of which LightGBM may leave out trees of a prediction
@@ -42,13 +40,7 @@ def _require_all_trees(model: Model, ensemble: TreeModel) -> None:
 
 
 def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] | None:
-    """Return the response with its slope, LightGBM's parameter ``sigmoid``."""
-    if ensemble.unit not in LINKS:
-        return None
-    booster: Any = getattr(model, "booster_", model)
-    slope = re.search(r"sigmoid:([0-9.eE+-]+)", booster.dump_model(num_iteration=1)["objective"])
-    call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
-    return by_unit(ensemble, call, float(slope[1]) if slope else 1.0)
+    return by_unit(ensemble, OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict"))
 
 
 def _mean_of_rounds(n_rounds: int, scores: np.ndarray) -> np.ndarray:

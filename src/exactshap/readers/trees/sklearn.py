@@ -33,7 +33,7 @@ def _response(model: Model, ensemble: TreeModel) -> tuple[str, OwnCall, float] |
     call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
     if ensemble.objective == "votes":  # of AdaBoost
         return "logistic" if ensemble.single_output else "softmax", call, 1.0 / (len(model.classes_) - 1)
-    return by_unit(ensemble, call, 2.0 if ensemble.objective == "exponential" else 1.0)
+    return by_unit(ensemble, call)
 
 
 def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:

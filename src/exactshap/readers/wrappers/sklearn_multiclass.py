@@ -81,6 +81,8 @@ def _read_scores(model: Model, request: Request) -> Reader:
             )
     own, fitted = functools.partial(_predict, model, outputs), fitted_names(model) or parts[0].traits.fitted_names
     unit = parts[0].traits.unit.split(" of class ")[0]
+    if unit.startswith("log-odds") and len(names) > 1 and not getattr(model, "multilabel_", True):
+        unit = f"one-vs-rest {unit}"  # its probabilities are divided by their sum
     kernel_machines = [part for part in parts if isinstance(part, KernelReader)]
     if len(kernel_machines) == len(parts):
         return KernelReader(
@@ -161,7 +163,8 @@ def _answer(part: Model, rows: TableLike) -> np.ndarray:
 def _names(model: Model) -> tuple[str, ...]:
     if not hasattr(model, "classes_"):
         return target_names(len(model.estimators_))
-    classes = [str(c) for c in model.classes_]
+    prefix = "label " if getattr(model, "multilabel_", False) else ""  # classes_ are the numbers of the labels
+    classes = [f"{prefix}{c}" for c in model.classes_]
     if sklearn_name(model) == "OneVsOneClassifier":
         return tuple(f"{second} vs {first}" for first, second in itertools.combinations(classes, 2))
     return (classes[1],) if len(model.estimators_) == 1 else tuple(classes)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 Data = TypeVar("Data", bound="ExplanationData")
 
-_OF_CLASS = re.compile(r"(log-odds|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
+_OF_CLASS = re.compile(r"(log-odds(?: / [0-9.e+-]+)?|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
+_NUMBERED = re.compile(r"(?:label|target) \d+")  # one of several targets, of 0 and 1
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
 _UNOBSERVED = (  # prefixes of units that cannot be observed
     *_SOFTMAX,
@@ -64,8 +65,8 @@ def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
 
     unit = explanation.unit
     of_class = _OF_CLASS.fullmatch(unit)
-    if of_class is not None and of_class[1] == "log-odds":
-        return "probability", np.asarray(expit(explanation.prediction))
+    if of_class is not None and of_class[1] != "probability":
+        return "probability", np.asarray(expit(float(of_class[1].partition(" / ")[2] or 1.0) * explanation.prediction))
     if unit in _SOFTMAX and explanation.output_names is not None:
         return "probability", np.asarray(softmax(explanation.prediction, axis=1))
     return ("predicted target", np.exp(explanation.prediction)) if unit == "log of the target" else None
@@ -133,7 +134,7 @@ def _indicators(explanation: ExplanationData, given: np.ndarray, name: str | Non
     if explanation.output_names is not None:
         return _of_outputs(explanation, given)
     numbers = _numbers(given)
-    if name is None:
+    if name is None or (numbers is not None and _NUMBERED.fullmatch(name)):
         if numbers is None or not np.all(np.isnan(numbers) | ((numbers >= 0) & (numbers <= 1))):
             raise _other_labels("1 (the class of the output) and 0", given)
         return numbers

@@ -184,6 +184,15 @@ def names_of_outputs(n_outputs: int, word: str, classes: Any = None, levels: Seq
     return tuple(f"{word} {o}" for o in range(n_outputs))
 
 
+def log_odds(slope: float) -> str:
+    """Return the unit of a score that the link multiplies by a slope before the logistic function.
+
+    >>> log_odds(1.0), log_odds(2.0)
+    ('log-odds', 'log-odds / 2')
+    """
+    return "log-odds" if slope == 1.0 else f"log-odds / {slope!r}".removesuffix(".0")
+
+
 def words_budget(used: int, what: str) -> int:
     """Return the number of words of bit sets that are left."""
     if used > MAX_WORDS:

@@ -265,6 +265,8 @@ def unit_of(objective: str, n_outputs: int) -> str:
 def output_names_of(learner: dict, objective: str, n_outputs: int, classes: Any) -> tuple[str, ...]:
     """Return the classes, targets or levels that the margins belong to."""
     word = "class" if objective.startswith("multi:") else "target"
+    # Of several targets the classes are those of each
+    classes = classes if n_outputs == 1 or word == "class" else None
     return names_of_outputs(n_outputs, word, classes, _levels(learner, objective))
 
 

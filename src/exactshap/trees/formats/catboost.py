@@ -282,5 +282,7 @@ def _output_names(n_outputs: int, classes: Any, objective: str, level: str) -> t
         return "mean", "log standard deviation"
     levels = level.split(",") if level and objective in _LEVELS and set(level) <= CHARACTERS_OF_NUMBERS | {","} else []
     named = [f"{_LEVELS[objective]} {float(one):g}" for one in levels] if len(levels) == n_outputs else []
-    word = "target" if objective in _LOSSES["target"].split() else "label" if objective.startswith("MultiL") else "class"
+    if objective in ("MultiLogloss", "MultiCrossEntropy"):  # the library's names of labels are numbers, as if of classes
+        return names_of_outputs(n_outputs, "label")
+    word = "target" if objective in _LOSSES["target"].split() else "class"
     return names_of_outputs(n_outputs, word, classes if isinstance(classes, list) else None, named)

@@ -59,7 +59,7 @@ def _shrunk(model: Model) -> TreeModel:
             f"{type(model).__name__} has no call for the scores of {len(inside.output_names)} classes", do=do
         )
     names = inside.output_names
-    if classes is not None and inside.unit in ("probability", "log-odds"):
+    if classes is not None and inside.unit.startswith(("probability", "log-odds")):
         names = tuple(map(str, classes))[-len(names) :]
     return replace(inside, library="imodels", name=type(model).__name__, output_names=names)
 

@@ -17,6 +17,7 @@ from exactshap.trees.formats._document import (
     MAX_OUTPUTS,
     guarded,
     integer,
+    log_odds,
     names_of_outputs,
     rounds_read,
 )
@@ -253,6 +254,9 @@ def _frame_categories(tail: str) -> tuple[tuple[Any, ...], ...]:
 
 def _unit(objective: list[str]) -> str:
     unit = _UNITS.get(objective[0], "raw score")
+    slope = next((word.partition(":")[2] for word in objective if word.startswith("sigmoid:")), "1")
+    if unit == "log-odds":
+        return log_odds(float(slope))
     # ``reg_sqrt`` of all objectives that predict the target but "huber", which ignores the word
     if unit == "target" and "sqrt" in objective and objective[0] != "huber":
         return "signed square root of the target"

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.trees.ensemble import RawTree, TreeModel, build, fitted_columns, model_of
-from exactshap.trees.formats._document import names_of_outputs
+from exactshap.trees.formats._document import log_odds, names_of_outputs
 
 _LOG_LINK = ("poisson", "gamma")
 
@@ -114,13 +114,14 @@ def _gradient_boosting(model: Model) -> TreeModel:
         for o in range(n_outputs)
     ]
     names: tuple[str, ...] = (f"quantile {model.alpha:g}",) if model.loss == "quantile" else ("output",)
+    unit = log_odds(2.0 if model.loss == "exponential" else 1.0) if n_outputs == 1 else "score before the softmax"
     if classes is not None:
         names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
     return of_estimator(
         model,
         raw,
         _initial_margin(model, n_outputs),
-        unit="target" if classes is None else "log-odds" if n_outputs == 1 else "score before the softmax",
+        unit="target" if classes is None else unit,
         output_names=names,
         tree_stage=np.repeat(np.arange(n_stages), n_outputs),
         objective=str(model.loss),

@@ -10,6 +10,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.trees.ensemble import RawTree, TreeModel, build, model_of
+from exactshap.trees.formats._document import log_odds
 
 _UNITS = {  # unit of the margin, by treelite's postprocessor
     "exponential": "log of the target",
@@ -41,13 +42,14 @@ def convert(model: Model) -> TreeModel:
     ]
     constant = np.resize(np.asarray(dump["base_scores"], float), len(classes) * max(classes))[places]
     n_features, less_equal = int(dump["num_feature"]), _operator(dump["trees"]) != "<"
+    unit = _UNITS.get(dump["postprocessor"], "raw score")
     trees = build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=single)
     return model_of(
         trees,
         raw,
         library="treelite",
         name="treelite model",
-        unit=_UNITS.get(dump["postprocessor"], "raw score"),
+        unit=log_odds(dump["sigmoid_alpha"]) if unit == "log-odds" else unit,
         output_names=_names(classes),
         boosted=not averaged,
         objective=dump["task_type"],
