@@ -15,13 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
 from exactshap.errors import InputError
 from exactshap.kernels import Component
-
-fill_product = kernel("rkhs.fill_product(factors, chosen, first, out)")
-mirror = kernel("rkhs.mirror(matrix)")
 
 # Candidate ridges, relative to kernel values of at most 1.
 ETAS = np.logspace(-7.0, 0.0, 15)
@@ -34,10 +30,10 @@ COALITIONS_FOR_ETA = 12
 
 
 def subset_product(factors: np.ndarray, mask: np.ndarray, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Multiply contiguous factors (n_players, n, m) of the players in ``mask``, for rows start to stop; ones for none."""
-    n, m = factors.shape[1:]
-    out = np.empty(((n if stop is None else min(stop, n)) - start, m))
-    fill_product(np.ascontiguousarray(factors).reshape(len(factors), -1), np.flatnonzero(mask), start * m, out.reshape(-1))
+    """Multiply factors (n_players, n, m) of the players in ``mask``, for rows start to stop; ones for none."""
+    out = np.ones(factors[0, start:stop].shape)
+    for j in np.flatnonzero(mask):
+        out *= factors[j, start:stop]
     return out
 
 
@@ -74,9 +70,7 @@ def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.nda
     """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit. ``within`` is overwritten."""
     inverse = _factor(within, eta, weights)
     invert_factored(inverse)
-    upper = np.ascontiguousarray(inverse.T)
-    mirror(upper)
-    return upper
+    return np.tril(inverse) + np.tril(inverse, -1).T
 
 
 def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
