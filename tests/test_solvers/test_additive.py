@@ -17,12 +17,12 @@ from exactshap.solvers.additive import (
     Bins,
     Factors,
     Linear,
-    LookedUp,
     Lookups,
     Monomials,
     Stack,
     fill_cells,
     fill_fold,
+    fill_lookups,
     solve_linear,
     solve_stacks,
 )
@@ -231,32 +231,29 @@ def test_folded_backgrounds(n_inside, n_outside, n_outputs):
     assert_close(out, np.einsum("z,czo->co", weights, scores[inside[:, None] + outside]), 20.0, n_outside)
 
 
-def looked_up(subsets=((0, 2), (1, 0)), n_rows=3, n_outputs=1, dtype=np.int64, **changes):
-    """Return two terms over as many columns as players, with any tables, and the cells of some rows."""
-    width, n_codes = max(1, len(subsets[0])), 2 ** len(subsets[0])
+def looked_up(n_columns=2, n_rows=3, n_outputs=1, dtype=np.int64, **changes):
+    """Return the cells of some rows in two terms, with any tables, and their coalition values."""
+    width, n_codes = max(1, n_columns), 2**n_columns
     shape = RNG.integers(2, 5, (2, width))
     strides = np.zeros((2, n_codes, 1 + width), np.int64)
     strides[:, :, 0] = np.arange(2 * n_codes).reshape(2, n_codes)
     strides[:, :, 1:] = RNG.integers(0, 20, (2, n_codes, width)) * (np.arange(n_codes) > 0)[:, None]
-    cells = RNG.integers(0, shape.prod(axis=1), (n_rows, 2)).astype(dtype)
+    cells = RNG.integers(0, shape.prod(axis=1), (n_rows, 2)).astype(dtype) + changes.pop("cell", 0)
     given = {"term": np.array([0, 1]), "shape": shape, "strides": strides, "folded": RNG.normal(size=(300, n_outputs))}
-    return LookedUp(subsets, cells + changes.pop("cell", 0), Handle(Lookups(**given | changes)), n_outputs)
+    lookups, tables = Lookups(**given | changes), np.empty((2, n_rows, n_codes, n_outputs))
+    fill_lookups(cells, Handle(lookups), tables)
+    return cells, lookups, tables
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize(("name", "order"), [("banzhaf", 1), ("k-sii", 2)])
 @pytest.mark.parametrize("n_outputs", [1, 2])
-@pytest.mark.parametrize("subsets", [((), ()), ((2,), (0,)), ((0, 2), (1, 0)), ((0, 3, 1), (1, 2, 3))])
+@pytest.mark.parametrize("n_columns", [0, 1, 2, 3])
 @pytest.mark.parametrize("n_rows", [0, 1, 150])
-def test_values_that_are_looked_up_have_the_bits_of_their_tables(n_rows, subsets, n_outputs, name, order, dtype):
-    stack = looked_up(subsets, n_rows, n_outputs, dtype)
-    _, shape, strides, folded = stack.lookups.value
-    for term, tables in enumerate(stack.tables):
-        cell = np.stack(np.unravel_index(stack.cells[:, term], shape[term]), axis=1)
+def test_coalition_values_are_looked_up_by_bin(n_rows, n_columns, n_outputs, dtype):
+    cells, (_, shape, strides, folded), found = looked_up(n_columns, n_rows, n_outputs, dtype)
+    for term, tables in enumerate(found):
+        cell = np.stack(np.unravel_index(cells[:, term], shape[term]), axis=1)
         np.testing.assert_array_equal(tables, folded[strides[term, :, 0] + cell @ strides[term, :, 1:].T])
-    quick, slow = (solved(each, n_rows, n_outputs, name, order, n_players=4) for each in (stack, Stack(subsets, stack.tables)))
-    for one, other in zip(quick, slow, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 # -- linear models -------------------------------------------------------------------------------------------------------
@@ -322,14 +319,6 @@ def solve_monomials_changed(**changes):
     return solved(stack, 5, 1, "shapley", 1, n_players=3)
 
 
-def solve_looked_up_changed(**changes):
-    return solved(looked_up(**changes), 3, 1, "shapley", 1, n_players=3)
-
-
-def tables_looked_up_changed(**changes):
-    return looked_up(**changes).tables
-
-
 def fill_cells_changed(**changes):
     fill_cells(np.zeros((2, 3)), bins(**changes), np.empty((2, 3), np.int64))
 
@@ -355,8 +344,7 @@ WRONG = {
         "coefficients": (np.ones((3, 2)), np.ones((2, 1))),
         "moments": (np.ones((3, 8)), np.ones((2, 4))),
     },
-    solve_looked_up_changed: LOOKUPS,
-    tables_looked_up_changed: LOOKUPS,
+    looked_up: LOOKUPS,
     fill_cells_changed: {
         "cut_start": ([0, 4, 3, 5], [0, 4, 4, 6]),
         "column": ([0, 3, 0], [0, -1, 0]),

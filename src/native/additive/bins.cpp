@@ -2,7 +2,6 @@
 
 #include "../common/kernel.h"
 #include "../common/numbers.h"
-#include "sets.h"
 
 EXACTSHAP_BEGIN
 
@@ -168,66 +167,9 @@ Status fill_lookups(In<T, 2> cells, Lookups lookups, Out<double, 4> out, Context
   return Status::done;
 }
 
-/// Where values are added up, of some rows.
-struct Sums {
-  Out<double, 3> values;
-  Out<double, 2> empty, full;
-  Out<double, 1> scale;
-};
-
-/// Look up one term's coalition values in some rows, and add them to those rows'. COLUMNS: of a term each of whose columns is a player,
-/// of a model with one output, so that everything unrolls; 0 for all others.
-template <int COLUMNS, class T>
-EXACTSHAP_INLINE bool add_term(In<T, 2> cells, int64_t start, int64_t stop, const Lookups& lookups, int64_t t, const Sets& sets,
-                               const int64_t* position, int64_t* scratch, double* found, double* work, Sums& sums) {
-  const int64_t n_columns = COLUMNS > 0 ? COLUMNS : lookups.shape.size[1];
-  const int64_t n_codes = COLUMNS > 0 ? 1 << COLUMNS : lookups.strides.size[1], n_outputs = COLUMNS > 0 ? 1 : lookups.folded.size[1];
-  const int64_t place = lookups.term[t], n_cells = cells.size[1], n_sets = sums.values.size[1];
-  const int64_t* const shape = lookups.shape[t].data;
-  const auto strides = lookups.strides[t];
-  int64_t fixed[COLUMNS > 0 ? COLUMNS : 1];
-  double table[COLUMNS > 0 ? 1 << COLUMNS : 1];
-  int64_t* const bins = COLUMNS > 0 ? fixed : scratch;
-  double* const values = COLUMNS > 0 ? table : found;
-  for (int64_t i = start; i < stop; i++) {
-    const T cell = cells.data[i * n_cells + place];
-    if (!look_up(cell, n_columns, shape, strides, lookups.folded, bins, Out<double, 2>{values, {n_codes, n_outputs}})) return false;
-    add_table(values, n_codes, n_outputs, sets, position, work, sums.values.data + i * n_sets * n_outputs, sums.empty.data + i * n_outputs,
-              sums.full.data + i * n_outputs, sums.scale[i]);
-  }
-  return true;
-}
-
-/// The same values looked up and at once added to those of their rows, as `fill_sets` does it with all of them, and in its order.
-template <class T>
-Status add_lookups(In<T, 2> cells, Lookups lookups, Sets sets, In<int64_t, 2> positions, Out<double, 3> out, Out<double, 2> empty,
-                   Out<double, 2> full, Out<double, 1> scale, Context& context) {
-  const int64_t n_rows = cells.size[0], n_terms = lookups.term.size[0];
-  const int64_t n_codes = lookups.strides.size[1], n_outputs = lookups.folded.size[1], n_columns = lookups.shape.size[1];
-  EXACTSHAP_REQUIRE(are_lookups(lookups, cells.size[1]) && are_sets(sets, n_codes) && are_positions(positions, n_terms, sets, out.size[1]));
-  EXACTSHAP_REQUIRE(out.size[0] == n_rows && empty.size[0] == n_rows && full.size[0] == n_rows && scale.size[0] == n_rows);
-  EXACTSHAP_REQUIRE(out.size[2] == n_outputs && empty.size[1] == n_outputs && full.size[1] == n_outputs);
-  auto bins = context.empty<int64_t>(n_columns);
-  auto found = context.empty<double>(n_codes * n_outputs), work = context.empty<double>(n_codes);
-  if (context.failed()) return Status::no_memory;
-  Sums sums = {out, empty, full, scale};
-  const bool single = n_columns == 1 && n_codes == 2 && n_outputs == 1, pair = n_columns == 2 && n_codes == 4 && n_outputs == 1;
-  const auto add = single ? add_term<1, T> : pair ? add_term<2, T> : add_term<0, T>;
-  const int64_t step = n_codes > 64 ? 1 : TILE;  // rows whose values stay in the nearest cache
-  for (int64_t start = 0; start < n_rows; start += step) {
-    const int64_t stop = start + step < n_rows ? start + step : n_rows;
-    for (int64_t t = 0; t < n_terms; t++) {
-      if ((n_codes > 64 || t == 0) && context.interrupted()) return Status::interrupted;
-      EXACTSHAP_REQUIRE(add(cells, start, stop, lookups, t, sets, positions[t].data, bins.data, found.data, work.data, sums));
-    }
-  }
-  return Status::done;
-}
-
 }  // namespace
 
 EXACTSHAP_END
 
-EXACTSHAP_KERNEL(additive, add_lookups, add_lookups<int32_t>, add_lookups<int64_t>)
 EXACTSHAP_KERNEL(additive, fill_cells, fill_cells<int32_t>, fill_cells<int64_t>)
 EXACTSHAP_KERNEL(additive, fill_lookups, fill_lookups<int32_t>, fill_lookups<int64_t>)

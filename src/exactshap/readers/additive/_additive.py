@@ -25,7 +25,6 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.additive import (
     Linear,
-    LookedUp,
     Monomials,
     Stack,
     solve_linear,
@@ -137,7 +136,7 @@ class AdditiveReader(Reader):
             return self.form.encode(X, what)
         return X.finite(what, type(self.traits.model).__name__, names=self._given_names)
 
-    def _stacks(self, rows: np.ndarray) -> Iterator[Stack | LookedUp | Monomials]:
+    def _stacks(self, rows: np.ndarray) -> Iterator[Stack | Monomials]:
         for bound in self._bound:
             yield from bound.stacks(rows)
 

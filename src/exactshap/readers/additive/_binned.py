@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from exactshap._runtime.cache import copied_state
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.solvers.additive import Bins, LookedUp, Lookups, fill_fold
+from exactshap.solvers.additive import Bins, Lookups, Stack, fill_fold, fill_lookups
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,6 @@ def _c_strides(shape: np.ndarray) -> np.ndarray:
 @dataclass(frozen=True, eq=False)
 class _BoundBins:
     terms: tuple[_FoldedTable, ...]
-    streams: ClassVar[bool] = True
 
     __getstate__ = copied_state
 
@@ -166,6 +164,8 @@ class _BoundBins:
         lookups = Lookups(np.array(chosen, np.int64), shape, strides, folded)
         return tuple(term.players for term in terms), Handle(lookups), folded.shape[1]
 
-    def stacks(self, rows: np.ndarray) -> Iterator[LookedUp]:
+    def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
         for players, lookups, n_outputs in self._sizes:
-            yield LookedUp(players, rows, lookups, n_outputs)
+            tables = np.empty((len(players), len(rows), 2 ** len(players[0]), n_outputs))
+            fill_lookups(rows, lookups, tables)
+            yield Stack(players, tables)

@@ -27,7 +27,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.slices import slices
 from exactshap.errors import BudgetError
-from exactshap.solvers.additive import Linear, LookedUp, Monomials, Stack
+from exactshap.solvers.additive import Linear, Monomials, Stack
 
 # Players: 2^20 coalition values of one term and row are 8 MiB.
 MAX_TERM_PLAYERS = 20
@@ -48,7 +48,7 @@ class Reference:
 class Bound(Protocol):
     """Describe a bound block; with ``streams`` it stores no values of terms, so that rows need not be cut."""
 
-    def stacks(self, rows: np.ndarray) -> Iterable[Stack | LookedUp | Monomials]:
+    def stacks(self, rows: np.ndarray) -> Iterable[Stack | Monomials]:
         """Yield the coalition values of the terms for some encoded rows."""
 
 

@@ -63,7 +63,6 @@ class Sets(NamedTuple):
 
 
 fill_sets = kernel("additive.fill_sets(tables, sets, positions, out, empty, full, scale)")
-add_lookups = kernel("additive.add_lookups(cells, lookups, sets, positions, out, empty, full, scale)")
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")
@@ -81,23 +80,6 @@ class Stack:
     subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them
     # (n_terms, n_rows, 2^k, n_outputs): values of each term's coalitions; bit p of the code is player ``subsets[l][p]``
     tables: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class LookedUp:
-    """Hold terms as finite coalition values that are looked up on demand."""
-
-    subsets: tuple[tuple[int, ...], ...]  # the players of each term, k of them
-    cells: np.ndarray  # integer (n_rows, n_cells): where each row falls
-    lookups: Handle  # Handle of Lookups
-    n_outputs: int
-
-    @property
-    def tables(self) -> np.ndarray:
-        """Return the coalition values, as in a :class:`Stack`."""
-        tables = np.empty((len(self.subsets), len(self.cells), 2 ** len(self.subsets[0]), self.n_outputs))
-        fill_lookups(self.cells, self.lookups, tables)
-        return tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +122,7 @@ def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
 
 
 def solve_stacks(
-    stacks: Iterable[Stack | LookedUp | Monomials],
+    stacks: Iterable[Stack | Monomials],
     n_players: int,
     n_rows: int,
     n_outputs: int,
@@ -155,10 +137,6 @@ def solve_stacks(
     for stack in stacks:
         n_terms += len(stack.subsets)
         sets, positions = _local_sets(len(stack.subsets[0]), semivalue, order), _positions(stack.subsets, n_players, order)
-        if isinstance(stack, LookedUp):
-            # Tables were checked to be finite when they were folded
-            add_lookups(stack.cells, stack.lookups, sets, positions, values, empty, full, scale)
-            continue
         if isinstance(stack, Monomials):
             rows = np.ascontiguousarray(stack.rows, float)
             add_monomials(rows, stack.factors, sets, positions, values, empty, full, scale)
