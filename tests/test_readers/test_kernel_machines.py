@@ -51,6 +51,11 @@ def one_plus_product(u, v):
     return 1.0 + u * v
 
 
+def linear_kernel(u, v):
+    """Bear the name of scikit-learn's function, and compute another."""
+    return 2.0 * u @ v.T
+
+
 def gp(kernel, target=y, rows=120, **settings):
     return GaussianProcessRegressor(kernel, optimizer=None, alpha=1e-2, **settings).fit(X[:rows], target[:rows])
 
@@ -299,6 +304,7 @@ def test_outputs_of_a_multiclass_machine():
         (lambda: SVC(kernel="sigmoid").fit(X, y > 140), "of a classifier its decision_function"),
         (lambda: SVR(kernel="precomputed").fit(X @ X.T, y), r"are training rows, and no features.*KernelMachine\(points"),
         (lambda: SVR(kernel=ExpSineSquared()).fit(X.to_numpy(), y), "is not a product over features"),
+        (lambda: SVR(kernel=linear_kernel).fit(X.to_numpy(), y), "'linear_kernel' is not a product over features"),
         (lambda: SVR(kernel=lambda a, b: a @ b.T).fit(X.to_numpy(), y), "is not a product over features"),
         (lambda: make_pipeline(PCA(), SVR()).fit(X, y), "The step PCA is not known to work column by column"),
         (lambda: make_pipeline(Normalizer(), SVR()).fit(X, y), "The step Normalizer is not known"),

@@ -132,8 +132,10 @@ def from_sklearn(kernel: Any, n_features: int, *, gamma: float | None = None, co
     # Kernels of Gaussian processes, of scikit-learn or in its form
     if hasattr(kernel, "is_stationary"):
         return _from_object(kernel, n_features)
-    name = _BY_FUNCTION.get(getattr(kernel, "__name__", ""), kernel) if callable(kernel) else kernel
-    if callable(kernel):
+    name = kernel
+    # A function of the same name elsewhere may compute anything
+    if callable(kernel) and str(getattr(kernel, "__module__", "")).startswith("sklearn."):
+        name = _BY_FUNCTION.get(getattr(kernel, "__name__", ""), kernel)
         # scikit-learn's function has another default than the same kernel by name
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
