@@ -241,7 +241,8 @@ def test_pairs_are_mean_magnitudes():
 def test_scales_have_round_ticks_inside():
     scale = svg.Scale.over(np.array([-0.013, 0.094]), 0, 100)
     assert scale.ticks(5) == [0.0, 0.02, 0.04, 0.06, 0.08]
-    for low, high in [(0, 1), (-3e-9, 2e-9), (1e6, 1e6 + 1), (-5, -4), (0, 1e12)]:
+    ends = [(0, 1), (-3e-9, 2e-9), (1e6, 1e6 + 1), (-5, -4), (0, 1e12), (-1e308, 1e308), (-1.7e308, 1.79e308), (0, 5e-324)]
+    for low, high in ends:
         scale = svg.Scale.over(np.array([low, high], float), 0, 100)
         ticks = scale.ticks(5)
         assert 2 <= len(ticks) <= 7

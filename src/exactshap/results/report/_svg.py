@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -79,6 +80,9 @@ def text_width(texts: Iterable[str], size: float = 12.0) -> float:
     return max((0.56 * size * sum(1.7 if ord(sign) > 0x2E80 else 1.0 for sign in item) for item in texts), default=0.0)
 
 
+_SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
+
+
 @dataclass(frozen=True)
 class Scale:
     """Map [low, high] linearly to [start, stop]."""
@@ -89,7 +93,12 @@ class Scale:
     stop: float
 
     def __call__(self, value: np.ndarray | float) -> np.ndarray:
-        return self.start + (np.asarray(value, float) - self.low) / (self.high - self.low) * (self.stop - self.start)
+        return self.start + (np.asarray(value, float) / 2 - self.low / 2) / self._half * (self.stop - self.start)
+
+    @property
+    def _half(self) -> float:
+        """Return half of the length, as the length of two large numbers may overflow."""
+        return self.high / 2 - self.low / 2
 
     @classmethod
     def over(
@@ -99,8 +108,8 @@ class Scale:
         finite = np.asarray(values, float)[np.isfinite(values)]
         finite = finite if include is None else np.append(finite, include)
         low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-        space = margin * (high - low) if high > low else 0.05 * abs(high) or 1.0
-        return cls(low - space, high + space, start, stop)
+        space = max(2 * margin * (high / 2 - low / 2), _SMALLEST) if high > low else 0.05 * abs(high) or 1.0
+        return cls(max(low - space, -_LARGEST), min(high + space, _LARGEST), start, stop)
 
     def ticks(self, wanted: int = 5) -> list[float]:
         """Return round numbers inside the scale.
@@ -110,9 +119,9 @@ class Scale:
         >>> Scale(18.0, 91.0, 0.0, 1.0).ticks(4), Scale(-0.52, 0.31, 0.0, 1.0).ticks(4)
         ([20.0, 40.0, 60.0, 80.0], [-0.4, -0.2, 0.0, 0.2])
         """
-        power = 10.0 ** math.floor(math.log10(self.high - self.low))
+        power = 10.0 ** math.floor(math.log10(min(self.high - self.low, _LARGEST)))
         for factor in (5, 2, 1, 0.5, 0.2, 0.1):
-            step = power * factor
+            step = min(power * factor, 1e308)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
             if last - first + 1 >= max(wanted - 1, 1):
                 break
