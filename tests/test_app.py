@@ -126,8 +126,10 @@ def test_cells_that_a_column_does_not_hold_are_refused(changes, words):
     assert what_if.explain(1, changes).prediction == of_odd_cells(row)
 
 
-def test_dates_in_nanoseconds_are_dates():
-    rows = ODD.astype({"day": "datetime64[ns]"})
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us, Europe/Berlin]"])
+def test_dates_in_nanoseconds_or_of_a_place_are_dates(dtype):
+    days = ODD["day"] if "," not in dtype else ODD["day"].dt.tz_localize("Europe/Berlin")
+    rows = ODD.assign(day=days.astype(dtype))
     what_if = WhatIf(of_odd_cells, rows, rows[:4])
     assert what_if.controls[1]["choices"][0] == what_if.cells(0)[1] == datetime.datetime(2024, 1, 1)
     chosen = what_if.explain(0, {"day": what_if.controls[1]["choices"][3]})

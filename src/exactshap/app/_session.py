@@ -174,6 +174,8 @@ def _cell(column: TableLike, value: Any) -> Any:
     try:
         if dtype in (nw.Object, nw.Unknown):
             return new
+        if isinstance(new.dtype, nw.Datetime) and isinstance(dtype, nw.Datetime) and dtype.time_zone:
+            new = new.dt.replace_time_zone(dtype.time_zone)
         return new.cast(nw.Float64 if is_whole and not _holds(dtype, new, value) else dtype)
     except Exception as error:  # each library has its own errors for cells that are no numbers, dates or categories
         raise _unfit(column.name, value, dtype, f": {error}") from error

@@ -153,7 +153,10 @@ class Table:
             return np.asarray(self.native[:, [j]].toarray()[:, 0])
         if not self.is_frame:
             return np.asarray(self.native[:, j])
-        return self.readable()[self.names[j]].to_numpy()  # type: ignore[index]
+        series = self.readable()[self.names[j]]  # type: ignore[index]
+        if getattr(series.dtype, "time_zone", None):  # times as people write them there, where NumPy has those of Greenwich
+            series = series.dt.replace_time_zone(None)
+        return series.to_numpy()
 
     def numeric(self, *, what: str = "X", absent: float = 0.0, categories: bool = False) -> np.ndarray:
         """Return a read-only float64 array of shape (n_rows, n_columns). NaN stays; text and dates are refused by column.
