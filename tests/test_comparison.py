@@ -1,6 +1,7 @@
 """Comparisons of explanations against plain NumPy, their intervals against coverage, their MMD against the function itself."""
 
 import re
+from decimal import Decimal
 
 import numpy as np
 import pandas
@@ -104,6 +105,8 @@ def test_many_dates_are_cut_at_their_quantiles(unit):
     assert found.labels == ("2024-01-01 to 2024-01-20", "2024-01-20 to 2024-02-09", "missing")
     assert tuple(found.n_rows) == (20, 20, 1)
     assert linear(np.ones((40, 1))).by(days.repeat(20)[:40]).labels == ("2024-01-01", "2024-01-02")
+    of_python = np.array([*days.astype("M8[us]").astype(object), None])
+    np.testing.assert_array_equal(linear(np.ones((41, 1))).by(of_python, bins=2).labels, found.labels)
     waits = linear(np.ones((20, 1))).by(np.arange(20) * np.timedelta64(1, "h"), bins=2)
     assert waits.labels == ("0 seconds to 34200 seconds", "34200 seconds to 68400 seconds")
 
@@ -116,6 +119,12 @@ def test_ordered_categories_keep_their_order():
     assert explained.by(0).labels == ("s", "m", "l", "missing")
     unordered = linear(np.ones((12, 2)), names=["size", "x"], data=rows.assign(size=sizes.as_unordered()))
     assert unordered.by("size").labels == ("l", "m", "s", "missing")
+
+
+@pytest.mark.parametrize("kind", [float, Decimal])
+def test_numbers_of_python_are_cut_at_their_quantiles(kind):
+    cells = np.array([kind(k) / 2 for k in range(20)] + [None], object)
+    assert linear(np.ones((21, 1))).by(cells, bins=2).labels == ("0 to 4.75", "4.75 to 9.5", "missing")
 
 
 def test_the_word_missing_is_no_missing_cell():

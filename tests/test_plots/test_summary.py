@@ -567,6 +567,15 @@ def test_missing_values_are_drawn_left_of_the_rest():
     assert [label.get_text() for label in ax.get_xticklabels()][-1] == "missing"
 
 
+def test_ordered_categories_keep_their_order():
+    sizes = pd.DataFrame({"size": pd.Categorical(["m", "s", None, "l"], categories=["s", "m", "l"], ordered=True)})
+    explained = linear(np.zeros((4, 1)), names=["size"], data=sizes)
+    place = prepare_scatter(explained, 0).x
+    np.testing.assert_array_equal(place.numbers, [1.0, 0.0, np.nan, 2.0])
+    shape = prepare_shape(explained[:1], linear(np.zeros((4, 1)), names=["size"], data=sizes, index="moebius"), 0)
+    assert place.categories == shape.categories == ("s", "m", "l")
+
+
 def test_text_gets_one_place_for_each_category():
     frame = pd.DataFrame({"city": RANDOM.choice(["Oslo", "Rome", "Lima"], 100), "size": RANDOM.normal(size=100)})
     y = (frame["city"] == "Rome") * (1.0 + frame["size"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,10 +16,19 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from exactshap.frames import Table, as_table, warn_of_other_order
+from exactshap.frames import as_table, is_missing, warn_of_other_order
 from exactshap.results.comparison._comparison import Comparison, compare
 from exactshap.results.comparison._picture import draw_cohorts
-from exactshap.results.data import ExplanationData, cell_text, counted, frame_of, picture, player_columns
+from exactshap.results.data import (
+    ExplanationData,
+    as_days,
+    cell_text,
+    counted,
+    frame_of,
+    ordered_categories,
+    picture,
+    player_columns,
+)
 
 MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
@@ -139,6 +151,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
     """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`."""
     name, cells, categories = _cells(explanation, column)
+    cells = _of_numpy(cells)
     labels = np.asarray(_labels(cells, bins), object)
     # Groups in the order of their cells, not of their texts: "10" comes after "9".
     wanted = list(dict.fromkeys(labels[np.argsort(_order(cells, categories), kind="stable")]))
@@ -180,19 +193,26 @@ def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[st
             got = f"{column!r} is a group of the columns {list(members[column])}" if column in members else ""
             do = "Pass the number of one of them" if got else did_you_mean(column, number)
             raise UnknownNameError(f"The data have no column {column!r}", got, do)
-        return column, table.column(number[column]), _ordered_categories(table, number[column])
+        return column, table.column(number[column]), ordered_categories(table, number[column])
     if isinstance(column, bool) or not -table.n_columns <= column < table.n_columns:
         raise InputTypeError(f"There is no column {column!r}", f"The data have {table.n_columns} columns")
     j = int(column) % table.n_columns
-    return names[j], table.column(j), _ordered_categories(table, j)
+    return names[j], table.column(j), ordered_categories(table, j)
 
 
-def _ordered_categories(table: Table, j: int) -> list[Any]:
-    """Return the categories of a column that orders them: pandas' ordered ones, and Enum of polars."""
-    import narwhals.stable.v2 as nw
+def _of_numpy(cells: np.ndarray) -> np.ndarray:
+    """Return numbers, decimals and dates of Python as those of NumPy; other cells as they are.
 
-    column = table.readable()[table.names[j]] if table.names is not None else None
-    return column.cat.get_categories().to_list() if column is not None and isinstance(column.dtype, nw.Enum) else []
+    >>> _of_numpy(np.array([datetime.date(2024, 1, 1), None], object))
+    array(['2024-01-01T00:00:00.000', 'NaT'], dtype='datetime64[ms]')
+    """
+    known = [] if cells.dtype.kind != "O" else [cell for cell in cells if not is_missing(cell)]
+    if known and all(isinstance(cell, Decimal | Real) and not isinstance(cell, bool) for cell in known):
+        return np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
+    if known and all(isinstance(cell, datetime.date) for cell in known):
+        days = as_days(np.array([cell_text(cell) for cell in cells], object))
+        return cells if days is None else (days * 86_400_000).astype("M8[ms]")
+    return cells
 
 
 def _labels(cells: np.ndarray, bins: int) -> list[str]:

@@ -15,6 +15,8 @@ from exactshap.results.data._cells import cell_text as cell_text
 from exactshap.results.data._cells import cells as cells
 from exactshap.results.data._cells import fingerprint as fingerprint
 from exactshap.results.data._cells import in_microseconds as in_microseconds
+from exactshap.results.data._cells import in_order as in_order
+from exactshap.results.data._cells import ordered_categories as ordered_categories
 from exactshap.results.data._cells import player_columns as player_columns
 from exactshap.results.data._cells import row_bytes as row_bytes
 from exactshap.results.data._cells import row_name as row_name

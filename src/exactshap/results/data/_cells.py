@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Cells:
     """Hold numbers and texts of the players, as drawn and converted."""
 
-    # (n_rows, n_players): the column of each player, the mean of a group of numeric columns, or sorted category codes of
-    # text (NaN if missing)
+    # (n_rows, n_players): the column of each player, the mean of a group of numeric columns, or codes of text in the order
+    # of its categories or the alphabet (NaN if missing)
     numbers: np.ndarray
     # object (n_rows, n_players): numbers as they are and everything else as text: of a group the cells of its columns (of
     # more than three numbers, their mean)
@@ -39,7 +39,8 @@ class Cells:
         """Return the categories behind the numbers 0, 1, ... of a column; none for measurements."""
         shown = self.display[:, j]
         if not self.numeric[j]:
-            return tuple(sorted({text for text in shown if text}))
+            codes = dict(zip(shown, self.numbers[:, j], strict=True))
+            return tuple(sorted(filter(None, codes), key=codes.__getitem__))
         is_truth = not self.text[j] and len(shown) > 0 and isinstance(shown[0], str)
         return ("False", "True") if is_truth else ()
 
@@ -113,11 +114,25 @@ def _group_text(row: list[float]) -> str:
 def _text_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, bool]:
     columns = [[cell_text(value) for value in table.column(j)] for j in members]
     texts = [", ".join(row) for row in zip(*columns, strict=True)]
-    code = {text: float(number) for number, text in enumerate(sorted({text for text in texts if text}))}
+    code = {text: float(number) for number, text in enumerate(in_order(texts, table, members))}
     numbers = np.array([code.get(text, np.nan) for text in texts], float)
     display = np.empty(len(texts), object)
     display[:] = texts
     return numbers, display, False
+
+
+def in_order(texts: Iterable[str], table: Table, members: tuple[int, ...]) -> list[str]:
+    """Return the distinct texts of a player in the order of its column's categories, or of the alphabet."""
+    places = {cell_text(category): k for k, category in enumerate(ordered_categories(table, members[0]))}
+    return sorted(set(texts) - {""}, key=lambda text: (places.get(text, len(places)), text))
+
+
+def ordered_categories(table: Table, j: int) -> list[Any]:
+    """Return the categories of a column that orders them: pandas' ordered ones, and Enum of polars."""
+    import narwhals.stable.v2 as nw
+
+    column = table.readable()[table.names[j]] if table.names is not None else None
+    return column.cat.get_categories().to_list() if column is not None and isinstance(column.dtype, nw.Enum) else []
 
 
 def axis_name(explanation: ExplanationData, j: int) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError
-from exactshap.results.data import ExplanationData, cells, game_title, index_title, place_of
+from exactshap.frames import as_table
+from exactshap.results.data import ExplanationData, cells, game_title, in_order, index_title, place_of, player_columns
 from exactshap.results.plots._palette import current_palette
 from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened
 from exactshap.results.plots.scatter import missing_place
@@ -44,7 +45,8 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
     places, curve_places = _places(explanation, j), _places(main_effects, j)
     categories = None
     if places.dtype == object or curve_places.dtype == object:
-        categories = tuple(sorted({str(text) for text in (*places, *curve_places) if text != ""}))
+        table = as_table(explanation.data, allow_empty=True)
+        categories = tuple(in_order(map(str, (*places, *curve_places)), table, player_columns(explanation, table)[j]))
         places, curve_places = (_codes(texts, categories) for texts in (places, curve_places))
     both = np.concatenate([places, curve_places])
     missing = missing_place(both, is_text=categories is not None) if np.isnan(both).any() else None

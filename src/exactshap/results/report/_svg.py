@@ -181,7 +181,7 @@ def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) 
     for code, category in enumerate(shown):
         word = category if len(category) <= letters else f"{category[: letters - 1]}…"
         parts.append(text(float(scale(code)), y + 15, word, anchor="middle", style="tick", title=category))
-    label = shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in alphabetical order)")
+    label = shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in order)")
     parts.append(text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
     return "".join(parts)
 
