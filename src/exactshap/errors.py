@@ -8,6 +8,7 @@ builtin that fits, so that ``except ValueError`` keeps working.
 from __future__ import annotations
 
 import difflib
+import functools
 import numbers
 import re
 import sys
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import ParamSpec, TypeVar
 
 __all__ = [
     "BudgetError",
@@ -34,6 +36,9 @@ __all__ = [
 MAX_CHARACTERS = 300
 # C0 and C1 controls but tab and newline, overrides of the writing direction, halves of a surrogate pair, non-characters
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ExactshapError(Exception):
@@ -162,22 +167,31 @@ def rows_from(start: int, named: Callable[[int], str] = "row {}".format) -> Iter
         raise
 
 
-@contextmanager
-def refused_beyond_memory(what: str, do: str) -> Iterator[None]:
-    """Turn a MemoryError of the block into a BudgetError with advice.
+def refused_beyond_memory(what: str, do: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Turn a MemoryError of a function into a BudgetError with advice.
 
-    >>> with refused_beyond_memory("The request", "Pass fewer rows"):
+    >>> @refused_beyond_memory("The request", "Pass fewer rows")
+    ... def answer():
     ...     raise MemoryError("Unable to allocate 16.8 GiB")
+    >>> answer()
     Traceback (most recent call last):
     exactshap.errors.BudgetError: The request does not fit in memory. Unable to allocate 16.8 GiB. Pass fewer rows.
     """
-    try:
-        yield
-    except BudgetError:
-        # It is a MemoryError, too, with its own advice.
-        raise
-    except MemoryError as error:
-        raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def checked(*arguments: P.args, **settings: P.kwargs) -> T:
+            try:
+                return function(*arguments, **settings)
+            except BudgetError:
+                # It is a MemoryError, too, with its own advice.
+                raise
+            except MemoryError as error:
+                raise BudgetError(message(f"{what} does not fit in memory", f"{error}" or "Got a MemoryError", do)) from error
+
+        return checked
+
+    return decorate
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

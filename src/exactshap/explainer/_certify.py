@@ -31,7 +31,7 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.slices import slices
 from exactshap.errors import ExactshapError
-from exactshap.explainer._solve import Cut, predict
+from exactshap.explainer._solve import predict
 from exactshap.frames import Table, hybrid_cells
 from exactshap.games import all_masks
 from exactshap.readers import COARSE, Reader, columns_of, warn_of_rounding
@@ -43,8 +43,6 @@ ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per 
 MOST = 64  # hybrids at most with one explanation
 # Background rows that are predicted again with an explanation; of many explained rows a fiftieth of their number.
 PRESENT = 16
-# Explained rows from which the others have a separate call, which costs less than copying so many rows.
-OWN_CALL = 1024
 # Explained rows from which hybrids are compared each time, and tables that do not combine have separate calls.
 SEPARATE_CALLS = 10
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
@@ -138,13 +136,6 @@ class CheckRows:
     @property
     def has_hybrids(self) -> bool:
         return len(self.masks) > self.n_present
-
-
-def joins_call(check_rows: CheckRows, cut: Cut) -> bool:
-    """Return whether the hybrids are predicted in one call with the last block."""
-    last = cut.blocks[-1]
-    # Only the last block's size counts: no other block is copied to take the rows that are compared.
-    return check_rows.joins and last.stop - last.start < OWN_CALL
 
 
 def n_predicted_again(n_background: int, n_rows: int) -> int:

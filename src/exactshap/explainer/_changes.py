@@ -32,7 +32,7 @@ class Changes:
         self._model, self._request = model, request
         # A function that is called for each coalition answers as it is now.
         self._state = None if reader.traits.calls is not None and callable(model) else ModelState(model)
-        self._is_used = False
+        self.is_used = False  # whether there was an explanation
         self._is_held = reader.traits.model is model
 
     def __getstate__(self) -> dict[str, object]:
@@ -47,9 +47,9 @@ class Changes:
 
     def after_first(self, seen: str | None) -> None:
         """Leave out what the first explanation itself has changed: caches and counters."""
-        if self._state is not None and not self._is_used and seen is None:
+        if self._state is not None and seen is None:
             self._state = self._state.without_own_changes()
-        self._is_used = True
+        self.is_used = True
 
     def compared(self, table: Table, cut: Cut, question: Question, order: int, solution: Solution) -> Check:
         """Compare values with those of the model read anew."""

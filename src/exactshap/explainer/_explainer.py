@@ -15,7 +15,7 @@ from exactshap._runtime.threads import using_jobs
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, refused_beyond_memory, warn
-from exactshap.explainer._certify import Certifier, joins_call, together
+from exactshap.explainer._certify import Certifier, together
 from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, changed
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
@@ -211,7 +211,7 @@ class Explainer:
                 self._changes.require_none(self.reader, table)
             check_rows = self._certifier.check_rows(table)
             # Hybrids are predicted with the rows in one call, as each call has fixed costs.
-            others = check_rows.table if check_rows is not None and joins_call(check_rows, cut) else None
+            others = check_rows.table if check_rows is not None and check_rows.joins else None
             solution, prediction = solve_rows(reader, table, cut, semivalue, order, self.progress, others)
             # A change may be undone, and is seen again if not
             remember = change is None
@@ -227,7 +227,8 @@ class Explainer:
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
         settings = {"seconds": time.perf_counter() - started, "background_hash": self._background_hash}
         explanation = wrap(reader, table, solution, certified, semivalue, order, **settings)
-        self._changes.after_first(change)
+        if not self._changes.is_used:
+            self._changes.after_first(change)
         if not explanation.is_within_tolerance:
             refuse_or_warn(reader, explanation, self.on_inexact, cause)
         return explanation
@@ -395,10 +396,10 @@ def _kinds_message(table: Table, background: Table) -> str:
     return message("Rows of `X` and of `background` do not mix", f"`X` is {kinds[0]}, `background` is {kinds[1]}", do)
 
 
+@refused_beyond_memory("The background", _FEWER_ROWS)
 def _background(background: TableLike, model: Model, align: bool) -> Table:
     """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
-    with refused_beyond_memory("The background", _FEWER_ROWS):
-        table = as_table(background, what="background").copy()
+    table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table
     if align:

@@ -53,10 +53,10 @@ def wrap(
         groups=groups and _columns_in(table, reader, groups),
         covariances=posterior.covariance,
         covariance_residual=posterior.covariance_residual,
-        # The bound is derived for Shapley values, not for other indices.
-        stability_bound=reader.stability(table) if question.name == "shapley" else None,
         **_mask_facts(certified.check),
         **settings,
+        # The bound is derived for Shapley values, not for other indices.
+        stability_bound=reader.stability(table) if question.name == "shapley" else None,
     )
 
 

@@ -31,6 +31,10 @@ class Cut(NamedTuple):
             yield slice(start, min(start + self.piece_rows, block.stop))
 
 
+# Rows of a block from which others have a separate call, which costs less than copying so many rows.
+OWN_CALL = 1024
+
+
 def solve_rows(
     reader: Reader,
     table: Table,
@@ -42,10 +46,12 @@ def solve_rows(
 ) -> tuple[Solution, np.ndarray]:
     """Return the solution of all rows and the model's own predictions. Those of the ``others`` follow them.
 
-    The model predicts the other rows in its call for the last block; nothing is solved for them.
+    The model predicts the other rows in its call for the last block, unless that is large; nothing is solved for them.
     """
     if not cut.blocks:
         return _nothing(reader, order)
+    # No other block is copied to take them
+    others = others if cut.blocks[-1].stop - cut.blocks[-1].start < OWN_CALL else None
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
     try:

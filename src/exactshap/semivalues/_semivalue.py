@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
@@ -312,17 +312,13 @@ class Semivalue:
     """
 
     name: str
-    measure: Measure | MeasureOfSize
+    measure: Measure | MeasureOfSize = field(hash=False)  # slow, and equal ones have equal names
     efficient: bool = False
     cumulative: bool = False
     mass: float = 1.0
 
     def __post_init__(self) -> None:
         _check_measure(self.name, self.of_size(1, 1), self.mass)
-
-    def __hash__(self) -> int:
-        # Equal ones have equal names, and the hash of the measure is slow
-        return hash(self.name)
 
     def of_size(self, size: int, order: int) -> Measure:
         """Return the measure for sets of ``size`` within a request of ``order``."""

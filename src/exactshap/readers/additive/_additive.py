@@ -156,11 +156,7 @@ class AdditiveReader(Reader):
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up the values of each term's own players."""
-        rows = self.encode(X)
-        part = self._solved(rows, semivalue, order)
-        # A set of k players adds up 2^k coalition values, each with that error besides rounding.
-        errors = sum(bound.errors(rows) for bound in self._bound if hasattr(bound, "errors"))
-        part = replace(part, error_bound=part.error_bound + 2.0**order * errors)
+        part = self._solved(self.encode(X), semivalue, order)
         constant, is_single = self.form.intercept, self.traits.single_output
         solution = part.finish(
             self.traits.n_players, semivalue, order, constant=constant, single_output=is_single, with_residual=False
@@ -173,6 +169,9 @@ class AdditiveReader(Reader):
     def _solved(self, rows: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if self._linear is None:
             part = solve_stacks(self._stacks(rows), self.traits.n_players, len(rows), self.traits.n_outputs, semivalue, order)
+            # A set of k players adds up 2^k coalition values, each with that error besides rounding.
+            errors = sum(bound.errors(rows) for bound in self._bound if hasattr(bound, "errors"))
+            part = replace(part, error_bound=part.error_bound + 2.0**order * errors)
         # In extended precision, as rounding leaves few digits of the prediction.
         elif self._is_coarse:
             model, means = cast(Linear, self._linear.value), cast(BoundLinear, self._bound[0]).means

@@ -102,18 +102,6 @@ class Certificate:
         return fields_html(title, {name: text for name, text in facts.items() if text})
 
 
-def largest_of_rows(residual: np.ndarray) -> np.ndarray:
-    """Return the largest magnitude (n_rows,) of each row's residuals (n_rows[, n_outputs])."""
-    size = np.abs(residual)
-    # A maximum along contiguous rows is ten times as fast.
-    return size if size.ndim == 1 else np.ascontiguousarray(size.T).max(axis=0, initial=0.0)
-
-
-def within(residual: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """Return which rows (n_rows,) have all residuals within the tolerance; an infinite one, of an overflow, allows nothing."""
-    return (largest_of_rows(residual) <= tolerance) & (tolerance < np.inf)
-
-
 def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) -> np.ndarray:
     """Return numbers for people, with 0 for those within a finite tolerance.
 

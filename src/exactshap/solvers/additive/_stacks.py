@@ -254,10 +254,10 @@ def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Se
     model = cast(Linear, linear.value)
     n_rows, n_outputs = len(rows), model.absent.shape[1]
     values = np.empty((n_rows, count_sets(n_players, order), n_outputs))
-    full, scale = np.empty((n_rows, n_outputs)), np.empty(n_rows)
+    full, scale, method = np.empty((n_rows, n_outputs)), np.empty(n_rows), method_of(len(model.players))
     fill_linear(np.ascontiguousarray(rows, float), linear, weight_alone(semivalue, order), values, full, scale)
     empty = np.broadcast_to(model.absent.sum(axis=0), full.shape)
-    return Part(values, empty, full, method_of(len(model.players)), scale=scale)
+    return Part(values, empty, full, method, scale=scale)
 
 
 def solve_linear_precisely(
