@@ -5,6 +5,7 @@ The choice between quadrature and folding must not depend on the machine, as val
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -23,6 +24,8 @@ WORTH_ROWS = 64
 LANE_SETS = 32.0
 
 
+# Each request asks twice, for its memory and to be solved
+@functools.lru_cache(maxsize=64)
 def folding_pays(
     n_players: int,
     n_background: int,
