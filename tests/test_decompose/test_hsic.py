@@ -3,11 +3,12 @@ import pytest
 
 from exactshap import decompose_hsic, solve
 from exactshap.decompose import PairwiseSettings
+from exactshap.decompose.pairwise._estimate import rows_of_blocks
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.games import OracleGame
 from exactshap.kernels import Matern, RationalQuadratic
 from pairwise_oracle import hsic, joint_values, matrices, radial_values, values
-from tolerances import conditioned, exact
+from tolerances import conditioned, exact, roundings
 
 
 def variables(n=41, d=4, seed=0):
@@ -222,6 +223,18 @@ def test_blocks_average_independent_parts():
         whole = decompose_hsic(X, y, **settings)
         scores.append((blocks.values - whole.values) / blocks.std_error)
     assert np.abs(np.mean(scores, axis=0)).max() < 4 / np.sqrt(12)
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_every_block_counts_in_the_mean(joint):
+    X, y = variables(50, 2, 0)
+    settings = {"bandwidth": 1.0, "estimator": "unbiased", "joint": joint}
+    cut = decompose_hsic(X, y, random_state=3, **settings, settings=PairwiseSettings(method="blocks", block_size=9))
+    rows = rows_of_blocks(50, 5, np.random.default_rng(3))
+    assert sorted(np.concatenate(rows)) == [*range(50)]
+    parts = [decompose_hsic(X[some], y[some], **settings).values for some in rows]
+    np.testing.assert_allclose(cut.values, np.mean(parts, axis=0), rtol=roundings(100))
+    np.testing.assert_allclose(cut.std_error, np.std(parts, axis=0, ddof=1) / np.sqrt(5), rtol=roundings(1000))
 
 
 X3, Y3 = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0.0, 1.0, 2.0]

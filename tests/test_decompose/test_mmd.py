@@ -7,6 +7,7 @@ import pytest
 
 from exactshap import decompose_hsic, decompose_mmd
 from exactshap.decompose import PairwiseSettings
+from exactshap.decompose.pairwise._estimate import rows_of_blocks
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError
 from exactshap.games import OracleGame, ProductGame
 from exactshap.kernels import Matern, RationalQuadratic
@@ -259,6 +260,15 @@ def test_blocks_average_independent_parts():
         assert blocks.p_value == 0.05
     assert abs(np.mean(z_scores)) < 4 / np.sqrt(20)
     assert 0.5 < np.std(z_scores) < 1.7
+
+
+def test_every_block_counts_in_the_mean():
+    X, Z = np.random.default_rng(0).normal(size=(50, 2)), np.random.default_rng(1).normal(0.5, 1.0, (41, 2))
+    cut = decompose_mmd(X, Z, bandwidth=1.0, random_state=3, settings=PairwiseSettings(method="blocks", block_size=10))
+    generator = np.random.default_rng(3)
+    pairs = zip(rows_of_blocks(50, 4, generator), rows_of_blocks(41, 4, generator), strict=True)
+    parts = [decompose_mmd(X[one], Z[two], bandwidth=1.0).values for one, two in pairs]
+    np.testing.assert_allclose(cut.values, np.mean(parts, axis=0), rtol=roundings(100))
 
 
 def _population_mmd(shift):
