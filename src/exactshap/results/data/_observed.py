@@ -21,19 +21,8 @@ Data = TypeVar("Data", bound="ExplanationData")
 _OF_CLASS = re.compile(r"(log-odds(?: / [0-9.e+-]+)?|probability)(?: of class (.+)| of (.+)| \(> 0: (.+)\))?")
 _NUMBERED = re.compile(r"(?:label|target) \d+")  # one of several targets, of 0 and 1
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
-_UNOBSERVED = (  # prefixes of units that cannot be observed
-    *_SOFTMAX,
-    "average path length",
-    "decision function",
-    "inv",
-    "latent mean",
-    "log hazard",
-    "log of the survival time",
-    "margin",
-    "one-vs-",
-    "raw score",
-    "score",
-)
+_STATISTICS = ("quantile ", "expectile ", "mean ")  # in the target's unit; other units "of the target" are functions of it
+_SCORES = re.compile(r"\b(?:closeness|decision|density|hazard|inverse|latent|log|margin|one-vs|path length|score)|^inv")
 _FUNCTION = "output of the function"  # only its author knows the unit
 
 
@@ -103,8 +92,12 @@ def observe(explanation: ExplanationData, target: Column) -> Observed:
 
 def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
     unit = explanation.unit
-    if unit.startswith(_UNOBSERVED):
-        do = 'Explain probabilities, with output="probability" or the function predict_proba, or leave `target` out'
+    is_function = unit.endswith(" of the target") and not unit.startswith(_STATISTICS)
+    if response(explanation) is None and (is_function or _SCORES.search(unit)):
+        do = (
+            'Explain probabilities or the target itself, with output="probability" or "response", or the function predict_proba'
+            " or predict; or leave `target` out"
+        )
         raise InputError("`target` is not in the unit of this output", f"The output is the {unit}", do)
     observed = _numbers(given)
     if observed is None or observed.shape != explanation.prediction.shape:
