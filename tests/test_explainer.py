@@ -10,7 +10,7 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.svm import SVR
+from sklearn.svm import SVC, SVR
 
 import exactshap
 from exactshap import Explainer, explain, semivalues
@@ -147,6 +147,18 @@ def test_names_come_from_the_model_the_background_or_the_call():
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model", [LinearRegression(), KernelRidge(kernel="rbf"), RandomForestRegressor(2), SVC()], ids=str)
+def test_one_output_of_several_is_named_in_its_unit(model):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model.fit(X, np.arange(30) % 3 if isinstance(model, SVC) else X[:, :2])
+    every = explain(model, X[:2], X[:5])
+    for k, name in enumerate(every.output_names):
+        picked = [every.output(k), *(explain(model, X[:2], X[:5], output=one) for one in (k, name))]
+        assert {one.unit for one in picked} == {f"{every.unit} of {name}"}
+    reasons = [explain(model, X[:2], X[:5], output=k).reasons(1, adverse="positive").hashes() for k in (0, 1)]
+    assert not set(reasons[0]) & set(reasons[1])
+
+
 def test_rows_and_background_of_different_kinds_of_tables_are_verified_by_hand():
     kinds = {"array": X.to_numpy(), "pandas": X, "polars": pl.from_pandas(X), "arrow": pl.from_pandas(X).to_arrow()}
     expected = explain(MODEL, X[:3], X[5:9]).values

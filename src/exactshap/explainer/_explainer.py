@@ -19,7 +19,7 @@ from exactshap.explainer._certify import Certifier, together
 from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, changed
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
-from exactshap.explainer._results import refuse_or_warn, wrap
+from exactshap.explainer._results import named_unit, refuse_or_warn, wrap
 from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape, warn_of_number
 from exactshap.explainer._solve import solve_rows, values_by_background_row
 from exactshap.frames import Shape, Table, as_table, check_columns, warn_of_other_order, with_column_of
@@ -156,7 +156,7 @@ class Explainer:
             "background": "" if reader.traits.background is None else counted(reader.traits.background.n_rows, "row"),
             "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
             "outputs": "" if reader.traits.single_output else ", ".join(reader.traits.output_names),
-            "unit": reader.traits.unit,
+            "unit": named_unit(reader, self._request.output),
             "next": "explainer(X) explains rows, explainer.plan(X) says what that costs, explainer.verify(X) checks the reading",
         }
         return fields_html(f"Explainer of {reader.traits.model_name}", {name: text for name, text in facts.items() if text})
@@ -225,7 +225,8 @@ class Explainer:
             if offsets is not None:
                 # Last: hybrids are compared without offsets, which shift v(S) of every coalition alike.
                 solution, certified = add_offsets(reader, table, solution, certified, offsets)
-        settings = {"seconds": time.perf_counter() - started, "background_hash": self._background_hash}
+        unit, seconds = named_unit(reader, self._request.output), time.perf_counter() - started
+        settings = {"unit": unit, "seconds": seconds, "background_hash": self._background_hash}
         explanation = wrap(reader, table, solution, certified, semivalue, order, **settings)
         if not self._changes.is_used:
             self._changes.after_first(change)

@@ -43,7 +43,6 @@ def wrap(
         set_std_error=part.std_error if order > 1 else None,
         set_std=posterior.set_std,
         value_function=reader.traits.value_function,
-        unit=reader.traits.unit,
         method=part.method,
         model_name=reader.traits.model_name,
         error_bound=part.error_bound if np.ndim(part.error_bound) else np.full(table.n_rows, part.error_bound),
@@ -58,6 +57,14 @@ def wrap(
         # The bound is derived for Shapley values, not for other indices.
         stability_bound=reader.stability(table) if question.name == "shapley" else None,
     )
+
+
+def named_unit(reader: Reader, output: object) -> str:
+    """Return the unit with the name of the output that ``output=`` chose, unless it is there."""
+    unit, name = reader.traits.unit, reader.traits.output_names[0]
+    is_number = isinstance(output, (int, np.integer)) and not isinstance(output, bool)
+    is_chosen = reader.traits.single_output and (is_number or output == name) and name != "output"
+    return f"{unit} of {name}" if is_chosen and f" {name} " not in f" {unit} " else unit
 
 
 def _mask_facts(check: Check) -> dict[str, Any]:

@@ -58,7 +58,8 @@ def response(explanation: ExplanationData) -> tuple[str, np.ndarray] | None:
         return "probability", np.asarray(expit(float(of_class[1].partition(" / ")[2] or 1.0) * explanation.prediction))
     if unit in _SOFTMAX and explanation.output_names is not None:
         return "probability", np.asarray(softmax(explanation.prediction, axis=1))
-    return ("predicted target", np.exp(explanation.prediction)) if unit == "log of the target" else None
+    is_log = re.match("log of the target( of |$)", unit)
+    return ("predicted target", np.exp(explanation.prediction)) if is_log else None
 
 
 def named_target(explanation: Data, target: Column) -> Data:
