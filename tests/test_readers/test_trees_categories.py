@@ -133,6 +133,15 @@ def test_gaps_numbers_and_unseen_names(library, one_hot):
             explain(model, frame.assign(kind=frame.kind.cat.codes))
 
 
+@pytest.mark.parametrize("kind", ["pandas", "pandas, other order", "polars Enum", "polars Enum, other order"])
+def test_a_missing_number_is_compared_with_the_frames_own_codes(kind):
+    if kind != "pandas":
+        skip_where_xgboost_compares_codes()
+    model = booster("xgboost").set_params(missing=1).fit(FRAMES["pandas"], Y)
+    own = np.asarray(model.predict(FRAMES[kind]))
+    np.testing.assert_allclose(convert(model).predict(FRAMES[kind]), own, rtol=0, atol=FLOAT32_MARGIN * np.abs(own).max())
+
+
 def test_path_dependent_values_of_categories_by_brute_force():
     model = booster("xgboost", 1).fit(MIXED, TARGET)
     coded = np.c_[MIXED.a, MIXED.city.cat.codes.replace(-1, np.nan), MIXED.b, MIXED.kind.cat.codes]

@@ -57,11 +57,14 @@ def encode(model: Columns, table: TableLike, what: str = "X") -> np.ndarray:
     if plain:
         rest = table.select(plain) if named else table
         X[:, plain] = rest.numeric(what=what, absent=model.absent, categories=True)
-    if not np.isnan(model.missing_value):
-        # Before categories are coded: their codes are not compared with the missing value
+    has_missing = not np.isnan(model.missing_value)
+    if has_missing:
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
         X[:, j] = _codes(table, j, known, model.library, what)
+        if has_missing and j in _categorical_columns(table):  # XGBoost compares it with the frame's own codes
+            own = _codes(table, j, _own_categories(table, j, what), "", what)
+            X[:, j] = np.where(own == model.missing_value, np.nan, X[:, j])
     if model.library == "lightgbm":
         return _without_zeros(X)
     # Negative codes, including fractions, are invalid there
