@@ -144,6 +144,15 @@ def test_cells_of_whole_numbers_may_become_fractions():
         what_if.explain(0, {"x0": "a"})
 
 
+@pytest.mark.parametrize("ends", [(-1.79e308, 1.5), (0.0, 5e-324)])
+def test_sliders_end_within_float64(ends):
+    cells = np.array([*ends, ends[1]])[:, None]
+    (control,) = WhatIf(lambda rows: rows[:, 0], cells, cells[2:]).controls
+    assert np.isfinite([control["low"], control["high"], control["step"]]).all()
+    assert control["low"] < control["high"]
+    assert control["step"] > 0.0
+
+
 def test_filters_are_read_and_never_run(case):
     model, X = case
     refused = {"zz > 3": "no column “zz”", "age > 900": "No background row"}

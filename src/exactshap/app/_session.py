@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from exactshap.results.explanation import Explanation
 _KEPT = 8
 # Most steps of a slider.
 _MOVES = 200
+# Largest end of a slider, of which rounding outwards makes no infinity.
+_LARGEST = 1e308
 
 
 class WhatIf:
@@ -198,7 +201,7 @@ def _control(data: Table, j: int, name: str) -> dict[str, Any]:
     if cells.dtype.kind not in "fiu":
         texts = {value for value in in_microseconds(cells).tolist() if not is_missing(value)}
         return {"name": name, "choices": sorted(texts, key=str)}
-    known = cells[np.isfinite(cells.astype(float))]
+    known = np.clip(cells[np.isfinite(cells.astype(float))], -_LARGEST, _LARGEST)
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     # Columns of whole numbers stay whole, whatever their type: missing cells make floats of integers in pandas.
     whole = bool(known.size) and bool(np.all(known == np.round(known)))
@@ -215,7 +218,7 @@ def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
     """
     if whole:
         return {"low": low, "high": high, "step": 1.0}
-    smallest = (high - low) / _MOVES
+    smallest = max(high / _MOVES - low / _MOVES, sys.float_info.min)  # the difference may overflow
     places = -math.floor(math.log10(smallest))
     # 0.999: rounding may lift a range just above a multiple of the step.
     step = next(size for size in (1.0, 2.0, 5.0, 10.0) if size * 10.0**-places >= 0.999 * smallest) * 10.0**-places
