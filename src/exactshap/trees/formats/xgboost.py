@@ -59,8 +59,9 @@ def _offset_note(name: str, booster: Model) -> str:
     if float(trained.get("subsample", 1.0)) != 1.0:
         return ""
     text = (
-        f"The trees of {name} do not start from its base_score: it was fitted with base_margin= or an objective of its own,"
-        " to sampled rows and loaded, or a median or quantile to many equal targets"
+        f"The trees of {name} do not start from its base_score: it is a slice of later rounds, or was updated with other rows,"
+        " fitted with base_margin= or an objective of its own, to sampled rows and loaded, or a median or quantile to many equal"
+        " targets"
     )
     why = "Without an offset XGBoost predicts from base_score, and so the values say; with one, base_score is left out"
     return message(text, why, "Pass the offsets of the explained rows, explain(model, X, offset=...)")
