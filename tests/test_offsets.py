@@ -77,6 +77,11 @@ def test_medians_without_offsets_are_silent(target, n_rows):
         explain(xgboost(**settings, max_depth=6).fit(X[:n_rows], target[:n_rows]), ROWS, BACKGROUND)
 
 
+@pytest.mark.filterwarnings("error::exactshap.errors.ExplanationWarning")
+def test_a_root_alone_is_silent():
+    explain(xgboost(objective="reg:squarederror", gamma=1e9).fit(X, LOG), ROWS, BACKGROUND)
+
+
 @pytest.mark.filterwarnings("ignore:The trees of")
 @pytest.mark.parametrize("background", [None, BACKGROUND], ids=["path_dependent", "interventional"])
 def test_xgboost_leaves_its_base_score_out(boosted, background):

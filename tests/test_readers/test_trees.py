@@ -8,7 +8,7 @@ import pytest
 from sklearn import ensemble, tree
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import BaggingRegressor, StackingRegressor, VotingRegressor
+from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, StackingRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -414,6 +414,14 @@ def test_names_that_are_not_ascii_keep_their_codes_in_the_order_of_the_fit(names
 
 
 # -- peculiarities of LightGBM -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("background", [None, X[:5]], ids=["path_dependent", "interventional"])
+def test_one_class_has_a_probability_of_one(background):
+    found = explain(RandomForestClassifier(2).fit(X, np.full(len(X), 3)), X[:4], background)
+    assert found.unit == "probability of class 3"
+    assert not found.values.any()
+    np.testing.assert_array_equal(found.prediction, 1.0)
 
 
 @pytest.mark.parametrize("background", [None, slice(100, 110)])

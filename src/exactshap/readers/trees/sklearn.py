@@ -42,7 +42,7 @@ def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:
     if hasattr(model, "decision_function"):
         return OwnCall("decision_function")
     if hasattr(model, "predict_proba"):
-        return OwnCall("predict_proba")
+        return OwnCall("predict_proba", finish=np.ravel) if ensemble.single_output else OwnCall("predict_proba")
     return OwnCall("predict", finish=np.log) if ensemble.unit == "log of the target" else OwnCall("predict")
 
 

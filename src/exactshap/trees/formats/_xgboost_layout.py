@@ -244,7 +244,8 @@ def has_offset(document: dict) -> bool:
         leaves = first.column("split_conditions", np.float32)[0][first.column("left_children", np.int64)[0] < 0]
         n_rows = float(first.column("sum_hessian", np.float32)[0][0])
         return len(np.unique(leaves)) == len(leaves) and bool(abs(weights[0]) > _UNBALANCED + 2.0 / n_rows)
-    return bool(abs(weights[0]) > ROUNDING_OF_ROOT * np.abs(weights).max(initial=0.0))
+    # A root alone has nothing to be compared with
+    return len(weights) > 1 and bool(abs(weights[0]) > ROUNDING_OF_ROOT * np.abs(weights).max(initial=0.0))
 
 
 def unit_of(objective: str, n_outputs: int) -> str:
