@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exactshap._runtime.types import Foreign, Model
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import count_sets
@@ -59,45 +58,25 @@ def _fit_process(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng
 
 
 def _fit_boosting(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:
-    """Fit boosted trees on memberships, one model per output; a leaf is a product of one-player indicators."""
+    """Fit boosted trees on memberships, one model per output; their game is that of a row of ones, 0 where a player is absent."""
     from sklearn.ensemble import GradientBoostingRegressor
+
+    from exactshap.solvers.trees import prepare_trees, solve_trees
+    from exactshap.trees import convert
 
     rows, targets = np.vstack([masks, ~masks]).astype(float), np.vstack([inside, outside])
     settings = {"n_estimators": 200, "max_depth": 4, "learning_rate": 0.1, "random_state": int(rng.integers(2**31))}
     models = [GradientBoostingRegressor(**settings).fit(rows, target) for target in targets.T]
+    absent, present = np.zeros((1, masks.shape[1])), np.ones((1, masks.shape[1]))
 
     def predict(masks: np.ndarray) -> np.ndarray:
         return np.stack([model.predict(masks.astype(float)) for model in models], axis=1)
 
     def values(semivalue: Semivalue, order: int) -> np.ndarray:
-        games = (_game_of_trees(model, masks.shape[1]) for model in models)
-        return np.concatenate([game_values(game, semivalue, order) for game in games], axis=1)
+        games = (prepare_trees(convert(model).trees, [[j] for j in range(masks.shape[1])], absent) for model in models)
+        return np.stack([solve_trees(game, present, semivalue, order).values[0] for game in games], axis=1)
 
     return Surrogate(predict, values)
-
-
-def _game_of_trees(model: Model, n_players: int) -> ProductGame:
-    """Return boosted trees as a product game up to a constant."""
-    leaves = [leaf for tree in model.estimators_[:, 0] for leaf in _leaf_products(tree.tree_, n_players)]
-    values, inside, outside = map(np.array, zip(*leaves, strict=True))
-    return ProductGame(model.learning_rate * values[:, None], inside, outside)
-
-
-def _leaf_products(tree: Foreign, n_players: int) -> list[tuple[float, np.ndarray, np.ndarray]]:
-    """Return (value, factors inside, factors outside) of every leaf of a scikit-learn tree grown on memberships of 0 and 1."""
-    leaves, stack = [], [(0, np.ones(n_players), np.ones(n_players))]
-    while stack:
-        node, a, b = stack.pop()
-        if tree.children_left[node] < 0:
-            leaves.append((float(tree.value[node].ravel()[0]), a, b))
-            continue
-        player = tree.feature[node]
-        without, with_ = a.copy(), b.copy()
-        without[player] = 0.0  # left: membership 0
-        with_[player] = 0.0  # right: membership 1
-        stack.append((tree.children_left[node], without, b))
-        stack.append((tree.children_right[node], a, with_))
-    return leaves
 
 
 def _fit_nothing(masks: np.ndarray, inside: np.ndarray, outside: np.ndarray, rng: np.random.Generator) -> Surrogate:
