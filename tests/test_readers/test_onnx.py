@@ -86,6 +86,14 @@ def test_the_way_out_of_a_refusal_works(name):
         check_reader(path, rows, background, groups={"all": [0, 1, 2, 3]})
 
 
+@pytest.mark.parametrize("post", ["LOGISTIC", "SOFTMAX"])
+def test_a_transform_that_onnxruntime_leaves_out_is_refused(post):
+    stumps = onnx_models.stumps(["BRANCH_LEQ"] * 4, [0.0] * 4, post_transform=post)
+    model = onnx_models.graph("TreeEnsembleRegressor", **stumps)
+    with pytest.raises(UnsupportedStructureError, match=f"leaves out the transform of a single output. Got .*{post}"):
+        explain(model, onnx_models.X[:3], onnx_models.X[20:30])
+
+
 def test_sums_of_columns_are_players_only_where_these_are_one():
     """Each column less its neighbour, in front of stumps: X - X[:, [1, 0, 3, 2]]."""
     helper, model = onnx.helper, onnx_models.graph("TreeEnsembleRegressor", **onnx_models.stumps(["BRANCH_LEQ"] * 4, [0.0] * 4))

@@ -60,6 +60,8 @@ def convert(core: TreeCore) -> TreeModel:
     else:
         nodes = _nodes(attributes)
         leaves, names, post = _outputs(attributes, nodes)
+    if post != "NONE" and len(leaves.value[0]) == 1 and not attributes.kind.endswith("Classifier"):
+        raise refused("onnxruntime leaves out the transform of a single output", f"Got post_transform={post}")
     constant = _base_values(attributes, len(leaves.value[0]), attributes.kind, names)
     share = core.scale * _share(attributes, len(nodes.sizes))
     if core.normalised and post != "SOFTMAX":  # shares that sum to 1 already
