@@ -110,6 +110,19 @@ def test_kept_columns_that_are_no_features_need_not_be_dropped(files, fitted, ca
     assert "background.csv has columns that the model was not fitted with. Got 'id'. Name the" in capsys.readouterr().err
 
 
+def test_kept_columns_keep_their_dtypes(files, fitted):
+    X = fitted[1]
+    kept = {
+        "id": pandas.array([2**60 + 1, None] * 20, dtype="Int64"),
+        "at": pandas.date_range("2026-01-01", periods=40, tz="Europe/Berlin"),
+    }
+    X.assign(**kept).to_parquet("kept.parquet")
+    arguments = ["--allow-pickle", "--keep", "id", "--keep", "at", "--rows", "3:9"]
+    assert run("explain", "model.joblib", "kept.parquet", *arguments, "--output", "out.parquet") == 0
+    written = pandas.read_parquet("out.parquet")
+    pandas.testing.assert_frame_equal(written[["id", "at"]], pandas.DataFrame(kept)[3:9].reset_index(drop=True))
+
+
 def test_offsets_are_a_column_of_the_data(files, fitted, capsys):
     model, X, _ = fitted
     X.assign(y=0.0, id=range(40), log_exposure=X["age"] / 2).to_csv("insured.csv", index=False)

@@ -109,10 +109,13 @@ class Task:
     def table(self) -> Table:
         return self._whole if self.rows is None else self._whole.take(self._row_numbers)
 
-    def kept_columns(self) -> dict[str, np.ndarray]:
-        names = self.table.names or ()
-        take_columns(self.table.native, self.keep, what=self.file.name)  # raises for a column that is not there
-        return {"row": self._row_numbers, **{name: self.table.column(names.index(name)) for name in self.keep}}
+    def kept_columns(self) -> dict[str, Any]:
+        """Return the numbers of the rows, and kept columns in their own dtypes."""
+        native = self.table.native
+        take_columns(native, self.keep, what=self.file.name)  # raises for a column that is not there
+        columns = {name: native[name] for name in self.keep}
+        # Without pandas' labels of rows: NumPy has no integers with gaps, and no time zones
+        return {"row": self._row_numbers, **{name: getattr(column, "array", column) for name, column in columns.items()}}
 
     def without_data(self) -> exactshap.Explainer:
         """Read model and background; return the bound Explainer."""
