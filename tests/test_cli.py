@@ -106,6 +106,12 @@ def test_kept_columns_that_are_no_features_need_not_be_dropped(files, fitted, ca
     X.head(8).assign(id=0, y=1.0).to_csv("background.csv", index=False)  # laid out as the data
     assert run(*arguments, "--keep", "id", "--keep", "[bold]bmi", "--output", "again.csv") == 0
     pandas.testing.assert_frame_equal(pandas.read_csv("again.csv"), kept)
+    assert run(*arguments, "--keep", "id", "--order", "2", "--index", "sii", "--output", "pairs.csv") == 0
+    pairs = pandas.read_csv("pairs.csv")
+    assert list(pairs["id"]) == list(range(40))
+    assert "phi_age & s1" in pairs
+    assert run(*arguments, "--keep", "id", "--output", "kept.npz") == 2  # which has no place for them
+    assert "Name a folder" in capsys.readouterr().err
     assert run(*arguments, "--output", "none.csv") == 2  # neither kept nor dropped
     assert "background.csv has columns that the model was not fitted with. Got 'id'. Name the" in capsys.readouterr().err
 

@@ -89,7 +89,7 @@ def explain(
             raise InputError("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
         _stream_files(task, output, report, index=index, order=order, **of_folders)
         return
-    if of_folders != _OF_FOLDERS or (task.keep and output is None):
+    if of_folders != _OF_FOLDERS or (task.keep and (output is None or output.suffix.lower() == ".npz")):
         what = (
             "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
             "are for a folder of results"
@@ -110,8 +110,7 @@ def explain(
         else:
             from exactshap.scale import output_columns
 
-            several = explanation.order > 1
-            write_table(explanation.to_frame() if several else output_columns(explanation, task.kept_columns()), output)
+            write_table(output_columns(explanation, task.kept_columns()), output)
         screen.print(f"\nvalues written to {output}")
     if report is not None:
         explanation.report(report, data_name=task.file.name, command=command_line(), seed=seed)
