@@ -20,7 +20,6 @@ from exactshap.semivalues import find
 from exactshap.solvers.rkhs import (
     check_eta,
     choose_eta,
-    coalition_weights,
     embedding_weights,
     median_gaussian,
     player_functionals,
@@ -210,12 +209,12 @@ def _observational(
 
 def _enumerated(embedded: Any, shape: tuple[int, int], columns: Sequence[int]) -> np.ndarray:
     n, d = shape
-    coefficients = coalition_weights(d, columns, find("shapley"))
+    p = find("shapley").weights(d)
     total = np.zeros((len(columns), n, n))
-    for column, mask in enumerate(all_masks(d)):
-        matrix = embedded(mask)
-        for row in range(len(columns)):
-            total[row] += coefficients[row, column] * matrix
+    for mask in all_masks(d):
+        matrix, size = embedded(mask), int(mask.sum())
+        for row, column in enumerate(columns):
+            total[row] += (p[size - 1] if mask[column] else -p[size]) * matrix
     return total
 
 

@@ -11,7 +11,6 @@ from exactshap.solvers.rkhs._embedding import pivoted_rows as pivoted_rows
 from exactshap.solvers.rkhs._embedding import ridge_inverse as ridge_inverse
 from exactshap.solvers.rkhs._embedding import subset_product as subset_product
 from exactshap.solvers.rkhs._embedding import whitener as whitener
-from exactshap.solvers.rkhs._functionals import coalition_weights as coalition_weights
 from exactshap.solvers.rkhs._functionals import player_functionals as player_functionals
 from exactshap.solvers.rkhs._gp_covariance import BLOCK_VALUES as BLOCK_VALUES
 from exactshap.solvers.rkhs._gp_covariance import Uncertainty as Uncertainty

@@ -68,9 +68,7 @@ def by_splitting(
 ) -> np.ndarray:
     """Enumerate both halves of the players, term by term. BLAS threads would cost more than they save."""
     d, n_terms, n_rows = inside.shape
-    # Three products are enough for all players, one for each single one: hence up to three one by one
-    combine = _for_all(d, semivalue) if len(players) > 3 else _for_some(d, players, semivalue)
-    chosen = list(players) if len(players) > 3 else list(range(len(players)))
+    combine, chosen = _for_all(d, semivalue), list(players)
     result = np.empty((len(players), n_terms, n_rows))
     with single_threaded_blas():
         for i in range(n_terms):
@@ -87,9 +85,6 @@ def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:
     return split < sweep
 
 
-Combine = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
 def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return M (second half, first half) and both halves' tables (2^half, n_rows) of one term."""
     half = len(inside) // 2
@@ -97,17 +92,7 @@ def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tup
     return mean, coalition_products(inside[:half]), coalition_products(inside[half:])
 
 
-def _for_some(d: int, players: Sequence[int], semivalue: Semivalue) -> Combine:
-    """Return the map from a term's halves to some players' values."""
-    coefficients = coalition_weights(d, players, semivalue).reshape(len(players), 2 ** (d - d // 2), 2 ** (d // 2))
-
-    def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return np.stack([(((weight * mean).T @ second) * first).sum(axis=0) for weight in coefficients])
-
-    return combine
-
-
-def _for_all(d: int, semivalue: Semivalue) -> Combine:
+def _for_all(d: int, semivalue: Semivalue) -> Callable[..., np.ndarray]:
     """Return the map from a term's halves to all players' values."""
     first_masks, second_masks = all_masks(d // 2), all_masks(d - d // 2)
     sizes = second_masks.sum(axis=1)[:, None] + first_masks.sum(axis=1)
@@ -124,11 +109,3 @@ def _for_all(d: int, semivalue: Semivalue) -> Combine:
         return np.concatenate([low, high]) - base
 
     return combine
-
-
-def coalition_weights(d: int, players: Sequence[int], semivalue: Semivalue) -> np.ndarray:
-    """Return the weight of v(S) in each player's value, (n_chosen, 2^d). Bit j of the column number is player j."""
-    masks, p = all_masks(d), semivalue.weights(d)
-    sizes = masks.sum(axis=1)
-    joining, staying = p[np.maximum(sizes - 1, 0)], -p[np.minimum(sizes, d - 1)]
-    return np.stack([np.where(masks[:, player], joining, staying) for player in players])
