@@ -24,6 +24,7 @@ from xgboost import XGBClassifier
 import browser as browsers
 from exactshap import decompose_hsic, decompose_mmd, explain
 from exactshap.errors import InputError
+from exactshap.estimators import ShapleyKernelClassifier
 from exactshap.results.data import observe, response
 from exactshap.results.explanation import fingerprint
 from exactshap.results.plots import current_palette, palette
@@ -538,6 +539,12 @@ def test_one_label_of_two_is_not_taken_for_one_class_of_two(model, k):
     picked = explain(model, X[::10], X[:10], output=k), explain(model, X[::10], X[:10]).output(k)
     for explanation in picked:
         np.testing.assert_allclose(observe(explanation, labels[::10, k]).error, wanted, atol=SINGLE_RESPONSE, rtol=0)
+
+
+def test_the_way_to_probabilities_is_one_that_works():
+    X, y = THREE
+    explanation = explain(ShapleyKernelClassifier().fit(X, y), X[:2], X[:10])
+    assert "score before the softmax. For probabilities: explain(model.predict_proba, X, background)" in repr(explanation)
 
 
 def test_one_vs_rest_scores_have_no_probability_of_their_own():

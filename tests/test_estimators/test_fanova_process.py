@@ -141,6 +141,12 @@ def test_settings_are_checked(settings):
         FanovaGaussianProcess(**settings).fit(np.eye(3), np.arange(3.0))
 
 
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_targets_without_a_variance_in_float64_are_refused(unit):
+    with pytest.raises(InputError, match="variance of `y`"):
+        FanovaGaussianProcess().fit(np.eye(3), np.arange(3.0) * unit)
+
+
 def test_other_value_functions_name_their_route(fitted):
     with pytest.raises(InputError, match="background"):
         fitted[0].shapley_values(fitted[1][:2], "interventional")

@@ -57,6 +57,11 @@ def test_text_classes_and_numbers_give_the_same_shares():
     assert np.array_equal(HSICSelector().fit(X, y).shares_, HSICSelector().fit(X, names).shares_)
 
 
+def test_numbers_in_an_object_array_are_numbers():
+    target = X[:, 0] + 0.1 * X[:, 9]
+    np.testing.assert_array_equal(HSICSelector().fit(X, target.astype(object)).shares_, HSICSelector().fit(X, target).shares_)
+
+
 def test_it_selects_within_a_pipeline():
     model = make_pipeline(StandardScaler(), HSICSelector(0.2), KNeighborsClassifier())
     assert cross_val_score(model, *load_breast_cancer(return_X_y=True), cv=3).mean() > 0.9

@@ -560,6 +560,8 @@ def test_bad_settings_are_named(settings, text):
     [
         (lambda fitted: fitted.prune("bold"), "must be a number, 'sure', 'safe' or 'smart'"),
         (lambda fitted: fitted.prune(-1.0), "must be a float >= 0"),
+        (lambda fitted: fitted.prune(None), "must be a float >= 0"),
+        (lambda fitted: fitted.prune("safe", tolerance="1"), "must be > 0"),
         (lambda fitted: fitted.prune("smart"), "needs the training sample"),
         (lambda fitted: fitted.prune("safe", tolerance=0.0), "must be > 0"),
         (lambda fitted: fitted.generalization_bound(X, Y, delta=0.0), r"`delta` must be in \(0, 1\)"),

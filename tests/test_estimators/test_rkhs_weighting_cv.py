@@ -39,6 +39,14 @@ def test_grid_search_finds_the_same(base, subsets, fit_intercept, n_terms):
 
 
 @pytest.mark.parametrize("n_terms", [40, 300], ids=["by terms", "by rows"])
+@pytest.mark.parametrize("power", [-900, 900])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # the norm is beyond float64, not the predictions
+def test_the_unit_of_the_target_does_not_choose_the_penalty(n_terms, power):
+    one, other = (RKHSWeightingCV(n_terms=n_terms, random_state=0).fit(X, np.ldexp(Y, k)) for k in (0, power))
+    np.testing.assert_array_equal(one.cv_scores_, other.cv_scores_)
+
+
+@pytest.mark.parametrize("n_terms", [40, 300], ids=["by terms", "by rows"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_weights_count_in_fits_and_scores(n_terms, fit_intercept):
     settings = {"subsets": 2, "n_terms": n_terms, "fit_intercept": fit_intercept, "random_state": 0}

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from exactshap.errors import InputError
@@ -33,6 +36,15 @@ def test_signals_are_kept_and_p_values_are_those_of_the_definition():
     assert np.array_equal(selector.support_, selector.p_values_ <= 0.05)
     assert selector.ranking_[1] == 1
     assert selector.transform(X).shape == (150, selector.support_.sum())
+
+
+def test_seeds_reach_the_steps_of_a_pipeline():
+    X, y = signal(60)
+    one, other = (
+        ShadowSelector(make_pipeline(StandardScaler(), clone(SMALL)), n_trials=2, level=0.5, random_state=0).fit(X, y)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(one.importances_, other.importances_)
 
 
 def test_false_discoveries_are_rare_without_signal():

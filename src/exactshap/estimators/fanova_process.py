@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,7 +172,12 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         """Fit the process to ``X (n_rows, n_features)`` and ``y (n_rows,)``."""
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, float)
-        self._X, self._shift, self._scale = X, float(y.mean()), float(y.std()) or 1.0
+        variance = float(y.var())
+        if not np.isfinite(variance) or (variance == 0.0 and np.ptp(y) > 0):
+            raise InputError(
+                "The variance of `y` must be a number of float64", f"Got {variance}", "Divide y by its largest magnitude"
+            )
+        self._X, self._shift, self._scale = X, float(y.mean()), math.sqrt(variance) or 1.0
         target = (y - self._shift) / self._scale
         best = None
         # The components read these attributes, so they are set for each candidate; the best ones are set below.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any, Self
 
 import numpy as np
@@ -181,6 +181,8 @@ def are_classes(y: np.ndarray) -> bool:
     >>> are_classes(np.array(["a", "b"])), are_classes(np.array([0, 1, 1])), are_classes(np.array([0.5, 1.0]))
     (True, True, False)
     """
+    if y.dtype.kind == "O" and all(isinstance(value, Number) for value in y.ravel()):
+        y = y.astype(float)
     if y.dtype.kind in "bOUS":
         return True
     values = np.unique(y)
@@ -286,8 +288,8 @@ class ShadowSelector(ColumnSelector):
         """Return the mean magnitude of the columns, then of their shadows, in one fit."""
         both = np.hstack([X, X[generator.permutation(len(X))]])
         fitted = clone(model)
-        if "random_state" in fitted.get_params():
-            fitted.set_params(random_state=generator.randint(2**31 - 1))
+        seeds = [name for name in sorted(fitted.get_params()) if name.split("__")[-1] == "random_state"]
+        fitted.set_params(**{name: generator.randint(2**31 - 1) for name in seeds})
         fitted.fit(both, y)
         from exactshap.explainer import Explainer
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -156,7 +156,9 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         """Choose alpha by the folds and solve with it on all rows."""
         folds = list(check_cv(self.cv).split(problem.X, problem.y))
         alphas = [float(alpha) for alpha in self.alphas]
-        self.cv_scores_ = path_scores(problem, alphas, folds, intercept=self.fit_intercept)
+        # R2 has no unit; a power of two keeps the bits, and the squares in float64.
+        scaled = np.ldexp(problem.y, -int(np.frexp(np.abs(problem.y).max())[1]))
+        self.cv_scores_ = path_scores(replace(problem, y=scaled), alphas, folds, intercept=self.fit_intercept)
         means = self.cv_scores_.mean(axis=1)
         self.alpha_, self.best_score_ = alphas[int(np.argmax(means))], float(means.max())
         return least_squares(problem.with_alpha(self.alpha_))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from exactshap._runtime.checks import is_number
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._problem import Group, kept_terms, pieces_of
@@ -18,7 +19,7 @@ def prune(model: Model, penalty: float | str, X: TableLike, y: Column, tolerance
     """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
     from sklearn.exceptions import ConvergenceWarning
 
-    if tolerance <= 0:
+    if not is_number(tolerance, above=True):
         raise InputError("`tolerance` must be > 0", f"Got {tolerance!r}")
     if isinstance(penalty, str):
         if penalty not in ("sure", "safe", "smart"):
@@ -27,7 +28,7 @@ def prune(model: Model, penalty: float | str, X: TableLike, y: Column, tolerance
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return _smart(model, X, y, tolerance) if penalty == "smart" else _safe(model, tolerance, penalty)
-    if not (np.isfinite(penalty) and penalty >= 0):
+    if not is_number(penalty):
         raise InputError("`penalty` must be a float >= 0", f"Got {penalty!r}")
     return _pruned(model, float(penalty))
 

@@ -158,7 +158,9 @@ def read_stack(model: Model, request: Request) -> Reader:
     called = "decision_function" if is_classifier else "predict"
     if parts is None or parts.method != called or (is_classifier and isinstance(model.classes_, list)):
         raise _refused_stack(model, f"Its last step is {type(model.final_estimator_).__name__}")
-    outputs = Outputs.of(parts.output_names, request.output, owner=type(model).__name__)
+    # The last step knows the classes of the stack as numbers.
+    names = score_names(model.classes_) if is_classifier else parts.output_names
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
     weights, request = np.asarray(parts.coefficients, float)[:, outputs.numbers], request_of_sum(model, request)
     members, constant, place = [], np.asarray(parts.intercept, float)[outputs.numbers], 0
     width = len(model.classes_) if is_classifier and len(model.classes_) > 2 else 1  # of two classes the first is left out
@@ -171,9 +173,6 @@ def read_stack(model: Model, request: Request) -> Reader:
         members.append(Member(_rows_themselves(model, weights[place:], request), np.eye(len(outputs.names)), columns))
     unit = "target"
     if is_classifier:
-        # The last step knows the classes of the stack as numbers.
-        classes = score_names(model.classes_)
-        outputs = replace(outputs, names=tuple(classes[k] for k in outputs.numbers))
         unit = f"{parts.unit.split(' of class ')[0]}{f' of class {outputs.names[0]}' if outputs.single else ''}"
     own = own_answers(model, outputs.call(called))
     return SumReader(model, request, members, own, constant=constant, outputs=outputs, unit=unit)

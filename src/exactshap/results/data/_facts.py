@@ -57,7 +57,7 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
 # Names of models that were read from a file of boosted trees, which no library predicts in another unit
 _FILES = (".json", ".ubj", ".txt", "model file")
 # Models with a probability that is reached by their function only
-_BY_FUNCTION = ("OneVsRestClassifier", "QuadraticDiscriminantAnalysis", "StackingClassifier")
+_BY_FUNCTION = ("OneVsRestClassifier", "QuadraticDiscriminantAnalysis", "ShapleyKernelClassifier", "StackingClassifier")
 
 
 def _unit(unit: str, model_name: str) -> str:
