@@ -15,7 +15,7 @@ from exactshap.solvers.sampled._estimators import ADDITIVE
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, sizes_of, strata
-from exactshap.solvers.sampled._support import MAX_TRANSFORMED, Polynomial, _transformed, find_support
+from exactshap.solvers.sampled._support import MAX_TRANSFORMED, Candidates, Polynomial, _transformed, find_support
 from tolerances import assert_close
 
 
@@ -95,6 +95,13 @@ def noisy_pairs(rng):
     points = np.where(rng.random((150, 8)) < 0.5, -1.0, 1.0)
     target = (points[:, 0] * points[:, 1] * points[:, 2] + points[:, 3] + 0.1 * rng.normal(size=150))[:, None]
     return Pairs(points, target, np.arange(150) % 5, np.ones(1), np.ones(8))
+
+
+def test_no_set_joins_twice():
+    """Where nothing is left over, all sets correlate as little with it as those that are known."""
+    known = additive_frontier(6, 5, odd=True)[:20]
+    points = 2.0 * draw(6, 25, np.random.default_rng(0), strata(6, paired=True), paired=True) - 1.0
+    assert not set(known) & set(Candidates.of(points, np.ones(6)).strongest(np.zeros(len(points)), known))
 
 
 def test_polynomials_do_not_know_their_fold():

@@ -134,7 +134,7 @@ class Candidates:
         return cls(players, points, points[:, 0], others @ (1 << np.arange(others.shape[1])))
 
     def strongest(self, residual: np.ndarray, sets: Sets) -> Sets:
-        """Return the sets that correlate most with the residual (n_pairs,)."""
+        """Return the sets that correlate most with the residual (n_pairs,), none of those known."""
         n_more = max(round(STEP * len(sets)), MIN_STEP)
         found = [self._of_every_order(residual)]
         if len(self.players) > MAX_TRANSFORMED:
@@ -143,7 +143,9 @@ class Candidates:
         codes, strengths = (np.concatenate(part) for part in zip(*found, strict=True))
         codes, first = np.unique(codes, return_index=True)
         members = _bits(_largest(codes, strengths[first], n_more)[0], len(self.players))
-        return tuple(sorted((tuple(np.sort(self.players[row]).tolist()) for row in members), key=len))
+        # Residuals do not correlate with known sets, but where all is rounding these may come first
+        more = {tuple(np.sort(self.players[row]).tolist()) for row in members}.difference(sets)
+        return tuple(sorted(more, key=lambda players: (len(players), players)))
 
     def _of_every_order(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n_others = min(len(self.players), MAX_TRANSFORMED) - 1
