@@ -11,6 +11,7 @@ import browser as browsers
 from exactshap import decompose_mmd
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.results.comparison import Comparison, by, compare
+from exactshap.results.plots import prepare_marginals
 from explanation_factory import bilinear, linear
 from tolerances import roundings
 
@@ -196,6 +197,17 @@ def test_different_questions_are_not_compared(change, text):
         first.compare(two(**change)[1])
 
 
+def test_columns_of_frames_are_compared_by_name():
+    rows = pandas.DataFrame({"a": np.arange(30.0), "b": 5.0 + np.arange(30.0) % 2})
+    turned, groups = rows[["b", "a"]], {"p": ["a"], "q": ["b"]}
+    first, second = (linear(np.ones((30, 2)), names=["p", "q"], data=data, groups=groups) for data in (rows, turned))
+    np.testing.assert_array_equal(first.compare(second).drift.values, first.compare(first).drift.values)
+    (marginal,) = prepare_marginals(rows, turned, ["b"])
+    np.testing.assert_array_equal(*marginal.density)
+    with pytest.raises(InputError, match="no column 'a'"):
+        prepare_marginals(rows, rows[["b"]], ["a"])
+
+
 def test_what_else_differs_is_said():
     first, second = two()
     other = type(first)(**(fields(second) | {"background_hash": "a" * 64, "background_size": 3, "model_name": "Other"}))
@@ -204,6 +216,9 @@ def test_what_else_differs_is_said():
     assert "models differ: LinearModel and Other" in notes
     with pytest.raises(InputTypeError, match="with another one"):
         first.compare(first.values)
+    for labels in ("june", ("june",)):
+        with pytest.raises(InputError, match="two names"):
+            first.compare(second, labels=labels)
 
 
 def test_data_that_cannot_be_compared_leave_the_rest():
@@ -241,6 +256,7 @@ def test_groups_that_make_no_sense_are_refused():
         (np.zeros(60), "makes 1 group"),
         (np.ones(3), "one label for each row"),
         (7, "no column 7"),
+        (True, "no column True"),
     ):
         with pytest.raises((InputError, InputTypeError), match=text):
             explanation.by(column)
@@ -314,8 +330,9 @@ def test_a_change_is_an_interval_beyond_the_threshold():
     assert found.changed() == found.changed(default) == found.changed({}) == ("x1",)
     with pytest.raises(UnknownNameError, match="x0"):
         found.changed({"x00": 1.0})
-    with pytest.raises(InputError, match="threshold"):
-        found.changed(-1.0)
+    for bad in (-1.0, "much", {"x1": "much"}):
+        with pytest.raises(InputError, match="threshold"):
+            found.changed(bad)
 
 
 @pytest.mark.parametrize("n_outputs", [None, 2])

@@ -168,7 +168,7 @@ def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool 
 def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray, list[Any]]:
     """Return the name, cells (n_rows,) and ordered categories of a column of the data or of the caller's labels."""
     if isinstance(column, (str, int, np.integer)):
-        return _column_of_data(explanation, column if isinstance(column, str) else int(column))
+        return _column_of_data(explanation, int(column) if isinstance(column, np.integer) else column)
     values = np.asarray(column)
     if values.shape != (explanation.n_rows,):
         got = f"Got shape {values.shape} for {explanation.n_rows} rows"

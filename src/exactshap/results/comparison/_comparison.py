@@ -268,7 +268,7 @@ def compare(
     random_state: int = 0,
 ) -> Comparison:
     """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`."""
-    _check(first, second, level, n_bootstrap)
+    _check(first, second, labels, level, n_bootstrap)
     pair, generator = (first, second), checked_generator(random_state)
     spread = [bootstrap_deviations(one.values, n_bootstrap, generator, level) for one in pair]
     means = np.stack([one.values.mean(axis=0) for one in pair])
@@ -298,7 +298,7 @@ def compare(
     )
 
 
-def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) -> None:
+def _check(first: ExplanationData, second: Any, labels: Sequence[str], level: float, n_bootstrap: int) -> None:
     if not isinstance(second, ExplanationData):
         raise InputTypeError("An Explanation is compared with another one", f"Got {type(second).__name__}")
     for name, question in _SAME.items():
@@ -307,6 +307,8 @@ def _check(first: ExplanationData, second: Any, level: float, n_bootstrap: int) 
             raise InputError(f"Two explanations are compared with {question}", f"Got {one!r} and {other!r}")
     if not first.n_rows or not second.n_rows:
         raise InputError("A mean needs at least one row", f"Got {first.n_rows} and {second.n_rows} rows")
+    if isinstance(labels, str) or len(labels) != 2:
+        raise InputError("The 'labels' parameter must be two names", f"Got {labels!r}")
     check_level(level)
     check_count("n_bootstrap", n_bootstrap, 0)
 

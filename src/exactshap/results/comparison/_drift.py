@@ -50,6 +50,9 @@ def _coded(first: ExplanationData, second: ExplanationData) -> tuple[Any, dict[s
     They are the columns of each player, which columns are categories, and the players with gaps.
     """
     tables = as_table(first.data), as_table(second.data)
+    if tables[0].names and tables[1].names and set(tables[0].names) == set(tables[1].names):
+        # Functions may take the columns of a frame in any order.
+        tables = tables[0], tables[1].select([tables[1].names.index(name) for name in tables[0].names])
     columns: list[np.ndarray] = []
     groups: dict[str, list[int]] = {}
     kernels: dict[int, str] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ def thresholds_of(comparison: Any, threshold: float | Mapping[str, float] | None
         if name not in comparison.feature_names:
             raise UnknownNameError(f"Unknown feature {name!r}", do=did_you_mean(name, comparison.feature_names))
     common = default if threshold is None or isinstance(threshold, Mapping) else threshold
-    limits = np.array([by_name.get(name, common) for name in comparison.feature_names], np.float64)
-    if not np.all(limits >= 0.0):
+    limits = [by_name.get(name, common) for name in comparison.feature_names]
+    if not all(isinstance(limit, Real) and limit >= 0.0 for limit in limits):
         raise InputError(
             "The 'threshold' parameter must be a number >= 0, or one for each of some features", f"Got {threshold!r}"
         )
-    return np.broadcast_to(limits.reshape(-1, *[1] * (comparison.difference.ndim - 1)), comparison.difference.shape)
+    return np.broadcast_to(
+        np.array(limits, float).reshape(-1, *[1] * (comparison.difference.ndim - 1)), comparison.difference.shape
+    )
 
 
 def statuses(comparison: Any, limits: np.ndarray) -> np.ndarray:

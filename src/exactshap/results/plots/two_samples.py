@@ -45,12 +45,13 @@ def prepare_marginals(X: TableLike, Z: TableLike, columns: Sequence[str], captio
     """Estimate the marginal distributions of some columns in two samples, with captions such as shares."""
     tables = as_table(X, what="X"), as_table(Z, what="Z")
     names = tables[0].names or tuple(f"x{j}" for j in range(tables[0].n_columns))
+    second = tables[1].names or names
     captions = list(captions) or [""] * len(columns)
     marginals = []
     for name, caption in zip(columns, captions, strict=True):
-        if name not in names:
-            raise InputError(f"The samples have no column {name!r}", f"They have {list(names)}")
-        samples = [table.column(names.index(name)) for table in tables]
+        if name not in names or name not in second:
+            raise InputError(f"The samples have no column {name!r}", f"They have {list(second if name in names else names)}")
+        samples = [tables[0].column(names.index(name)), tables[1].column(second.index(name))]
         marginals.append(_marginal(name, samples, caption))
     return tuple(marginals)
 
