@@ -57,6 +57,8 @@ def test_models_around_trees_and_arguments_in_the_wrong_order_are_answered_with_
         ({"y": np.full(60, 1.1)}, InputError, r"`y` does not vary"),
         ({"y": np.column_stack([Y, Y])}, InputError, r"`y` must have shape \(n_rows,\)"),
         ({"y": np.array(["a"] * 60)}, InputError, r"`y` must be numeric"),
+        ({"y": np.arange(60).astype("M8[D]")}, InputError, r"`y` must be numeric\. Got dtype datetime64"),
+        ({"y": 1e200 * np.arange(60)}, InputError, r"squares of `y` overflow"),
         ({"y": Y + 1j}, InputError, r"Complex data not supported"),
         ({"X": X[:, :2]}, InputError, r"X has 2 features, but GradientBoostingRegressor is expecting 3"),
         ({"X": X[0]}, InputError, r"Expected 2D array"),

@@ -91,7 +91,11 @@ class R2Sums:
 
 def require_variation(variation: float, mean: float, weight: float) -> None:
     """Refuse a constant y: its sum of squares about the mean is rounding."""
-    if not variation > (8.0 * EPS * mean) ** 2 * weight:
+    if not np.isfinite(variation):
+        raise InputError(
+            "The squares of `y` overflow, so that R2 is not defined", f"The mean is {mean:.6g}", "Use a larger unit"
+        )
+    if not variation > np.square(8.0 * EPS * mean) * weight:
         raise InputError("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}")
 
 
