@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.base import is_classifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVC, SVR
@@ -147,10 +148,14 @@ def test_names_come_from_the_model_the_background_or_the_call():
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", [LinearRegression(), KernelRidge(kernel="rbf"), RandomForestRegressor(2), SVC()], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [LinearRegression(), KernelRidge(kernel="rbf"), RandomForestRegressor(2), RandomForestClassifier(2), SVC()],
+    ids=str,
+)
 def test_one_output_of_several_is_named_in_its_unit(model):
     X = np.random.default_rng(0).normal(size=(30, 3))
-    model.fit(X, np.arange(30) % 3 if isinstance(model, SVC) else X[:, :2])
+    model.fit(X, np.arange(30) % 3 if is_classifier(model) else X[:, :2])
     every = explain(model, X[:2], X[:5])
     for k, name in enumerate(every.output_names):
         picked = [every.output(k), *(explain(model, X[:2], X[:5], output=one) for one in (k, name))]

@@ -164,7 +164,7 @@ def test_outputs_of_a_stack_are_classes_of_the_stack():
     model = StackingClassifier([FOREST]).fit(X, np.array(["1", "2", "3"])[TERNARY])
     picked = explain(model, ROWS, BACKGROUND, output="2")
     np.testing.assert_array_equal(picked.prediction, model.decision_function(ROWS)[:, 1])
-    assert picked.unit == "score before the softmax of class 2"
+    assert picked.unit == "score before the softmax of 2"
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -249,7 +249,9 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
     # A single output has no number, and is the first.
     name = names[column or 0]
     if unit.partition(" / ")[0] in ("log-odds", "probability", "score before the softmax"):
-        return f"{unit} of {name}" if name.startswith(("class ", "label ", "target ")) else f"{unit} of class {name}"
+        # As one of several outputs is called that is picked from an explanation
+        is_called = len(names) > 2 or name.startswith(("class ", "label ", "target "))
+        return f"{unit} of {name}" if is_called else f"{unit} of class {name}"
     is_statistic = name.startswith(("quantile ", "expectile ")) and unit == "target"
     return f"{name} of the target" if is_statistic or ensemble.objective == "RMSEWithUncertainty" else unit
 

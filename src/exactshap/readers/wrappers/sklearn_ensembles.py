@@ -173,7 +173,7 @@ def read_stack(model: Model, request: Request) -> Reader:
         members.append(Member(_rows_themselves(model, weights[place:], request), np.eye(len(outputs.names)), columns))
     unit = "target"
     if is_classifier:
-        unit = f"{parts.unit.split(' of class ')[0]}{f' of class {outputs.names[0]}' if outputs.single else ''}"
+        unit = f"{parts.unit.split(' of class ')[0]}{f' of class {names[0]}' if len(names) == 1 else ''}"
     own = own_answers(model, outputs.call(called))
     return SumReader(model, request, members, own, constant=constant, outputs=outputs, unit=unit)
 
