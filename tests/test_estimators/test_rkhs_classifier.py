@@ -107,7 +107,7 @@ def test_the_score_is_explained_exactly(loss):
     explainer = Explainer(model, X[:10])
     explanation = explainer(X[:5])
     assert explanation.certificate().passed
-    assert explanation.unit == ("log-odds" if loss == "logistic" else "margin")
+    assert explanation.unit == f"{'log-odds' if loss == 'logistic' else 'margin'} of class yes"
     np.testing.assert_allclose(explanation.prediction, model.decision_function(X[:5]))
     assert explainer.verify(X[:3]).passed
 

@@ -54,7 +54,7 @@ def test_explained_and_silenced(y):
     explanation = explain(model, X, X)
     assert explanation.certificate().passed
     assert np.abs(explanation.values[:, 1]).max() < 0.01 * np.abs(explanation.values).max()
-    assert explanation.unit == ("log-odds" if y is LABELS else "score before the softmax")
+    assert explanation.unit == ("log-odds of class yes" if y is LABELS else "score before the softmax")
     assert model.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(50))
 
 

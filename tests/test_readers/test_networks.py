@@ -136,7 +136,7 @@ def log_odds(model):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_classifiers_of_two_classes(activation):
     model, background, X = classifier(activation), rows(5, 1), rows(3, 2)
-    assert check_answers(model, log_odds(model), X, background, 100.0 * RESPONSE).unit == "log-odds"
+    assert check_answers(model, log_odds(model), X, background, 100.0 * RESPONSE).unit == "log-odds of class yes"
     own = lambda cells: model.predict_proba(cells)[:, 1]  # noqa: E731
     assert check_answers(model, own, X, background, RESPONSE, output="probability").unit == "probability of class yes"
 

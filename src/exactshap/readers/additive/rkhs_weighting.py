@@ -48,7 +48,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         own_call=OwnCall("predict" if classes is None else "decision_function"),
         n_columns=model.n_features_in_,
         outputs=Outputs.of(names, request.output, owner=type(model).__name__),
-        unit="target" if classes is None else "log-odds" if model.loss == "logistic" else "margin",
+        unit="target" if classes is None else f"{'log-odds' if model.loss == 'logistic' else 'margin'} of class {names[0]}",
         magnitude=functools.partial(_magnitude, model.terms_),
     )
     return AdditiveReader(model, request, form)

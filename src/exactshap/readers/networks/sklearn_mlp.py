@@ -61,7 +61,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         layer,
         OwnCall("predict_proba", finish=_log_odds),
         outputs=Outputs.of((label,), own.output, owner=name),
-        unit="log-odds",
+        unit=f"log-odds of class {label}",
         precision=precision.dtype,
         odds_rounding=8.0 * float(precision.eps),
     )

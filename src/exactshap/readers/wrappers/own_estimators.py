@@ -24,7 +24,7 @@ def read_shapley_ridge(model: Model, request: Request) -> Reader:
     classes = tuple(map(str, model.classes_))
     if multiple:
         return _machine(model, request, classes, "score before the softmax", "decision_function")
-    return _machine(model, request, classes[1:], "log-odds", "decision_function")
+    return _machine(model, request, classes[1:], f"log-odds of class {classes[1]}", "decision_function")
 
 
 def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, method: str) -> Reader:
