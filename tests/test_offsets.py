@@ -169,9 +169,10 @@ def test_probabilities_and_rates_refuse_them(model, output):
         (LOG[:8], InputError, "one number for each row. Got 8 for 9 rows"),
         (np.full(9, -np.inf), InputError, "-inf at row 0. Leave out rows without exposure"),
         (["a"] * 9, InputTypeError, "finite number"),
+        (np.arange(9).astype("M8[D]"), InputTypeError, "finite number for each row. Got dates"),
         (np.zeros((9, 2)), InputError, r"must have shape \(9,\)"),
     ],
-    ids=["short", "no exposure", "text", "outputs"],
+    ids=["short", "no exposure", "text", "dates", "outputs"],
 )
 def test_wrong_offsets(offset, error, text):
     model = PoissonRegressor().fit(X, COUNTS)

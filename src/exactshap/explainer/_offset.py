@@ -36,6 +36,9 @@ def split_offset(X: TableLike, offset: Any, feature_names: tuple[str, ...]) -> t
         X, offset = _without_column(X, offset, feature_names)
     if hasattr(offset, "index"):
         warn_of_other_order(as_table(X, allow_empty=True), offset, "offset")
+    # NumPy counts dates in units of their resolution.
+    if np.asarray(offset).dtype.kind in "mM":
+        raise InputTypeError(what, "Got dates or times")
     try:
         values = np.asarray(offset, float)
     except (TypeError, ValueError) as error:
