@@ -133,6 +133,36 @@ Status fill_contributions(Factors factors, GradedRules rules, Block block, Out<d
   return Status::done;
 }
 
+/// Add to the sums of a block's rows, `rows (n_players + 1, ...)`, and of those that they are paired with, `others`, what
+/// fill_contributions and add_sides (weights.cpp) give together with weights of 1: nothing is stored between.
+Status add_contributions(Factors factors, GradedRules rules, Block block, Out<double, 2> rows, Out<double, 2> others, Context& context) {
+  const int64_t d = factors.n_players();
+  EXACTSHAP_REQUIRE(factors.fit() && rules.fit(2) && block.fit(factors.n_rows()));
+  EXACTSHAP_REQUIRE(rows.size[0] == d + 1 && others.size[0] == d + 1 && rows.size[1] >= block.stop);
+  EXACTSHAP_REQUIRE(others.size[1] >= block.first + block.padded());
+  RowOfPairs pairs(factors, rules, context);
+  if (context.failed()) return Status::no_memory;
+  for (int64_t tile = 0; tile < block.padded(); tile += LANES) {
+    const int64_t left = block.first + tile, width = block.width(tile);
+    pairs.lanes.load(left, width);
+    for (int64_t row = block.start; row < block.stop && left + width > row + 1; row++) {
+      if (context.interrupted()) return Status::interrupted;
+      pairs.fill(row, d);
+      Widest given[LANES / EACH], gap;
+      for (int64_t j = 0; j < d; j++) {
+        for (int i = 0; i < LANES / EACH; i++) {
+          load(pairs.gap[j].data + i * EACH, gap), load(pairs.share[j].data + i * EACH, given[i]);
+          given[i] = -gap * given[i];
+        }
+        rows[j][row] += add_lanes(given, others[j].data + left);
+      }
+      for (int i = 0; i < LANES / EACH; i++) load(pairs.total + i * EACH, given[i]);
+      rows[d][row] += add_lanes(given, others[d].data + left);
+    }
+  }
+  return Status::done;
+}
+
 /// Set `out (n_players, n_rows, n_padded)` to 1 - kernel, 0 outside the triangle i' > i.
 Status fill_gaps(Factors factors, Block block, Out<double, 3> out, Context& context) {
   const int64_t d = factors.n_players();
@@ -157,4 +187,5 @@ Status fill_gaps(Factors factors, Block block, Out<double, 3> out, Context& cont
 EXACTSHAP_END
 
 EXACTSHAP_KERNEL(pairwise, fill_contributions, fill_contributions)
+EXACTSHAP_KERNEL(pairwise, add_contributions, add_contributions)
 EXACTSHAP_KERNEL(pairwise, fill_gaps, fill_gaps)

@@ -41,6 +41,7 @@ class PanelBlock(NamedTuple):
 
 
 fill_contributions = kernel("pairwise.fill_contributions(factors, rules, block, out)")
+add_contributions = kernel("pairwise.add_contributions(factors, rules, block, rows, others)")
 add_distances = kernel("pairwise.add_distances(columns, weights, squared, block, out)")
 add_all_distances = kernel("pairwise.add_all_distances(columns, weights, squared, out)")
 fill_gaps = kernel("pairwise.fill_gaps(factors, block, out)")

@@ -133,6 +133,10 @@ def _pair_sums(
 
     def panel_sums(panel: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         sums, within = np.zeros(shape), np.zeros((shape[0], labels.shape[1]))
+        if not labels.shape[1]:
+            # Only permutations need single pairs: without them the compiled pass stores none.
+            sweep.add(panel, sums)
+            return sums, within
         for block, values in sweep.blocks(panel):
             rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
             add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)

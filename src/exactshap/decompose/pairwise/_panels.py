@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._native import Handle
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, fill_contributions
+from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_contributions, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, RuleArrays, bound
 
@@ -143,6 +143,12 @@ class Sweep:
             out = buffer[:size].reshape(shape)
             fill_contributions(one.arrays, rules, block, out)
             yield block, out
+
+    def add(self, panel: tuple[int, int], sums: np.ndarray) -> None:
+        """Add each pair's contributions to the sums of both rows. No pair is stored."""
+        start, stop = panel
+        block = PanelBlock(start, stop, max(start, self.begin), self.factors.n_rows)
+        add_contributions(self.factors.arrays, self.rules.arrays, block, sums, sums)
 
 
 Result = TypeVar("Result")
