@@ -324,13 +324,23 @@ Status sweep_outputs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_o
   return Status::done;
 }
 
-/// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`: sweep_pairs of rows.cpp for many rows.
+/// Add `n` numbers of each row to its total, one after the other.
+EXACTSHAP_APART void add_lanes(const double* __restrict gains, int64_t n, double* __restrict total, int64_t width) {
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t r = 0; r < width; r++) total[r] += gains[k * width + r];
+}
+
+/// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`, and those of single players and `scale` unless
+/// `singles` is empty: sweep_pairs of rows.cpp for many rows.
 Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, int64_t n_lanes, Out<double, 3> out,
-                        int64_t n_players, Context& context) {
+                        int64_t n_players, Out<double, 3> singles, Out<double, 1> scale, Context& context) {
   const int64_t n_rows = columns.size[1], n = rule.size[1], n_outputs = out.size[1], n_levels = steps.n_levels();
   const int64_t n_pairs = n_players * (n_players - 1) / 2;
   EXACTSHAP_REQUIRE(steps.fit(columns.size[0], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4 && n_lanes > 0);
   EXACTSHAP_REQUIRE(out.size[0] == n_pairs && out.size[2] == n_rows && lie_within(player_of, n_players));
+  const bool with_singles = singles.size[0] > 0;
+  EXACTSHAP_REQUIRE(!with_singles || (singles.size[0] == n_players && singles.size[1] == n_outputs && singles.size[2] == n_rows));
+  EXACTSHAP_REQUIRE(scale.size[0] == n_rows);
   const int64_t width = smaller(n_lanes, n_rows);
   auto coefficients = context.empty<double>(steps.largest_tree(), int64_t(4), int64_t(3), n + 1);
   auto slopes = context.empty<double>(steps.largest_tree(), int64_t(2), n);
@@ -338,6 +348,7 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
   auto before = context.empty<double>(n);
   const Block room = room_of(width, n_levels, n, n_pairs, context);
   auto gains = context.empty<double>(n + 3, width);
+  auto of_tree = context.empty<double>(n_players, width), of_players = context.empty<double>(n_players + 1, width);
   auto numbers = context.zeros<int64_t>((n_levels + 2) * n_levels);
   if (context.failed()) return Status::no_memory;
   const Above above{n_levels, numbers.data, numbers.data + n_levels * n_levels, numbers.data + (n_levels + 1) * n_levels};
@@ -346,13 +357,15 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
       const Block block = narrowed(room, smaller(n_lanes, n_rows - start));
       const int64_t lanes = block.width;
       double *const failed = gains.data + (n + 1) * lanes, *const passed = failed + lanes;
-      block.total.fill(0.0);
+      block.total.fill(0.0), of_players.fill(0.0);
+      double* const size = of_players[n_players].data;
       for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
         if (context.interrupted()) return Status::interrupted;
         const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
         if (first == last) continue;
         fill_coefficients(first, last, steps, o, rule, room.side_at.data, outside_at, before.data, coefficients, slopes);
         start_products(rule, block);
+        of_tree.fill(0.0);
         const auto finish_split = [&](int64_t level, int64_t place) {
           const int64_t* const state = block.states[level + 1].data;
           const auto sides = block.sums[level + 1];
@@ -363,6 +376,7 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
                        sides[1][k].data, up[k].data, gains.data + k * lanes, lanes);
           dot_lanes(rule[LOST].data, n, gains.data, failed, lanes);
           const int64_t j = player_of[steps.nodes.feature[first + place]];
+          if (with_singles) add_lanes(gains.data, n, of_tree[j].data, lanes);
           for (int64_t s = 0; s < above.count[level]; s++) {
             if (s == above.own[level]) continue;
             const int64_t at = above.level[level * n_levels + s], side = block.side_at[at];
@@ -373,9 +387,15 @@ Status sweep_path_pairs(In<double, 2> columns, Steps steps, In<int32_t, 1> playe
           }
         };
         sweep_block(columns, start, first, last, steps, coefficients, block, [&](int64_t step) { above.list(step, steps); }, finish_split);
+        for (int64_t r = 0; r < lanes; r++) size[r] += block.sums[0][0][n][r];
+        for (int64_t j = 0; j < n_players && with_singles; j++)
+          for (int64_t r = 0; r < lanes; r++) of_players[j][r] += of_tree[j][r];
       }
       for (int64_t p = 0; p < n_pairs; p++)
         for (int64_t r = 0; r < lanes; r++) out[p][o][start + r] += block.total[p][r];
+      for (int64_t j = 0; j < n_players && with_singles; j++)
+        for (int64_t r = 0; r < lanes; r++) singles[j][o][start + r] += of_players[j][r];
+      for (int64_t r = 0; r < lanes && o == 0 && with_singles; r++) scale[start + r] += size[r];
     }
   return Status::done;
 }

@@ -201,7 +201,9 @@ struct Room {
   }
 };
 
-/// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`, row by row of `X (n_rows, n_features)`.
+/// Add the values of pairs of players of all trees to `out (n_pairs, n_outputs, n_rows)`, row by row of `X (n_rows, n_features)`; and those
+/// of single players under the same rule to `singles (n_players, n_outputs, n_rows)` and `scale`, with the bits of sweep_rows, unless
+/// `singles` is empty.
 ///
 /// Along an edge on player j only (a - b) / F of j changes, so that each split adds, for the players i above it,
 ///
@@ -209,13 +211,16 @@ struct Room {
 ///
 /// O(n_splits n_nodes depth) per row: what a split gains is there already for single players.
 Status sweep_pairs(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<double, 2> rule, Out<double, 3> out, int64_t n_players,
-                   Context& context) {
+                   Out<double, 3> singles, Out<double, 1> scale, Context& context) {
   const int64_t n_outputs = out.size[1], n_rows = X.size[0], n_levels = steps.n_levels(), n_pairs = n_players * (n_players - 1) / 2;
   EXACTSHAP_REQUIRE(steps.fit(X.size[1], player_of) && steps.value.size[2] == n_outputs && rule.size[0] == 4);
   EXACTSHAP_REQUIRE(out.size[0] == n_pairs && out.size[2] == n_rows && lie_within(player_of, n_players));
+  const bool with_singles = singles.size[0] > 0;
+  EXACTSHAP_REQUIRE(!with_singles || (singles.size[0] == n_players && singles.size[1] == n_outputs && singles.size[2] == n_rows));
+  EXACTSHAP_REQUIRE(scale.size[0] == n_rows);
   const Room room(rule, n_levels, n_players, context);
   const int64_t n = room.n, n_slots = (n_levels + EACH) / EACH * EACH;
-  auto pairs = context.empty<double>(n_pairs);
+  auto values = context.empty<double>(n_players), pairs = context.empty<double>(n_pairs);
   auto slopes = context.zeros<double>((room.n_nodes + 1) * n_slots), at_levels = context.empty<double>(2 * (n_levels + 1) * n);
   auto numbers = context.zeros<int64_t>(n_slots + 2 * (n_levels + 1)), first_pair = context.empty<int64_t>(n_players);
   if (context.failed()) return Status::no_memory;
@@ -227,9 +232,12 @@ Status sweep_pairs(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<do
   for (int64_t o = 0; o < n_outputs; o++)
     for (int64_t i = 0; i < n_rows; i++) {
       if (context.interrupted()) return Status::interrupted;
-      pairs.fill(0.0);
+      double size = 0.0;
+      pairs.fill(0.0), values.fill(0.0);
       for (int64_t tree = 0; tree < steps.n_trees(); tree++) {
         const int64_t first = steps.tree_start[tree], last = steps.tree_start[tree + 1];
+        if (first == last) continue;
+        room.total.fill(0.0);
         for (int64_t step = first; step < last; step++) {
           open(X[i].data, step, o, steps, player_of, room.rule.data, n, walk);
           list_above(step, steps, room.rule.data, n, room.n_nodes, walk, above);
@@ -240,8 +248,12 @@ Status sweep_pairs(In<double, 2> X, Steps steps, In<int32_t, 1> player_of, In<do
             if (above.own[done] < above.count[done]) above.put(above.covered + done * n, above.own[done], room.n_nodes);
           }
         }
+        size += walk.magnitude[0][0];
+        for (int64_t j = 0; j < n_players; j++) values[j] += room.total[j];
       }
       for (int64_t p = 0; p < n_pairs; p++) out[p][o][i] += pairs[p];
+      for (int64_t j = 0; j < n_players && with_singles; j++) singles[j][o][i] += values[j];
+      if (o == 0 && with_singles) scale[i] += size;
     }
   return Status::done;
 }

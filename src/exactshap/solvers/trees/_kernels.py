@@ -223,8 +223,10 @@ sweep_few_sets = kernel("tree_solver.sweep_few_sets(columns, tables, rows, weigh
 sweep_paths = kernel("tree_solver.sweep_paths(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_outputs = kernel("tree_solver.sweep_outputs(columns, steps, player_of, rule, n_lanes, out, scale)")
 sweep_rows = kernel("tree_solver.sweep_rows(X, steps, player_of, rule, out, scale)")
-sweep_path_pairs = kernel("tree_solver.sweep_path_pairs(columns, steps, player_of, rule, n_lanes, out, n_players)")
-sweep_pairs = kernel("tree_solver.sweep_pairs(X, steps, player_of, rule, out, n_players)")
+sweep_path_pairs = kernel(
+    "tree_solver.sweep_path_pairs(columns, steps, player_of, rule, n_lanes, out, n_players, singles, scale)"
+)
+sweep_pairs = kernel("tree_solver.sweep_pairs(X, steps, player_of, rule, out, n_players, singles, scale)")
 sweep_leaf_sets = kernel("tree_solver.sweep_leaf_sets(columns, forest, leaves, rule, n_lanes, out)")
 walk_singles = kernel("tree_solver.walk_singles(columns, background, background_weights, forest, player, weights, out, scale)")
 walk_sets = kernel("tree_solver.walk_sets(columns, background, background_weights, forest, player, weights, out, scale)")

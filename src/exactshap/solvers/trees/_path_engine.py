@@ -53,7 +53,7 @@ OUTPUTS_TOGETHER = 8
 # A player of a leaf for one of those outputs, in table look-ups (measured: 0.2 ns, and 0.5 ns; one row 2 ns).
 OUTPUT_COST = 0.5
 # Costs of pairs, and of each set of players, in sweeps of single players (benchmarks/growth.py).
-PAIR_COST, SET_COST = 2.0, 0.6
+PAIR_COST, SET_COST = 1.5, 0.6
 # A visit of a node in a walk, in table look-ups (measured: 4 ns and 0.5 ns).
 VISIT_COST = 8.0
 
@@ -75,6 +75,7 @@ class PathQuestion(NamedTuple):
     binomials: np.ndarray
     offsets: np.ndarray
     sizes: list[OfSize]
+    is_one_rule: bool  # whether singles and pairs have the same nodes and weights, so that one walk does for both
     relative_bound: float  # of the rules' error
     method: str
 
@@ -113,11 +114,13 @@ class PathEngine(DeepEngine):
         for of_size in reversed(question.sizes):  # pairs first
             values = out[question.offsets[of_size.size] : question.offsets[of_size.size + 1]]
             if of_size.size == 1:
-                self._sweep_paths(columns, of_size.constants, values, scale)
+                if not question.is_one_rule:
+                    self._sweep_paths(columns, of_size.constants, values, scale)
                 if of_size.of_pairs:
                     _add_pairs(out[question.offsets[2] : question.offsets[3]], of_size.of_pairs, values)
             if of_size.size == 2 and of_size.is_inside:
-                self._sweep_pairs(columns, of_size.constants, values)
+                singles = out[: self.n_players] if question.is_one_rule else out[:0]
+                self._sweep_pairs(columns, of_size.constants, values, singles, scale)
             elif not of_size.is_inside or of_size.size > 2:
                 self._sweep_sets(columns, of_size, question, out)
         full, error_bound = leaf_sums(self.trees, columns), 2.0 * question.relative_bound * scale
@@ -136,9 +139,15 @@ class PathEngine(DeepEngine):
         sizes = [_of_size(size, rule) for size, (rule, _) in enumerate(rules, start=1)]
         if order == 2 and not sizes[0].is_inside and sizes[1].is_inside and not any(bounds):
             sizes[0] = _ends_by_pairs(sizes[0], sizes[1].rule, max(self.shape.n_path_players - 2, 0))
+        is_one_rule = False
+        if order == 2 and sizes[0].is_inside and sizes[1].is_inside and self.trees.n_outputs < OUTPUTS_TOGETHER:
+            # That of singles has a degree more than pairs need, and does for both where the measures are the same
+            finer, _ = path_rule(semivalue, 2, order, self.shape.n_path_players + 1)
+            if is_one_rule := np.array_equal(_constants(finer), sizes[0].constants):
+                sizes[1] = _of_size(2, finer)
         used = max(len(of_size.rule[0]) for of_size in sizes)
         method = f"quadrature along the paths ({used} nodes, {self.shape.n_path_players} players on the longest)"
-        return PathQuestion(*binomials_and_offsets(self.n_players, order), sizes, max(0.0, *bounds), method)
+        return PathQuestion(*binomials_and_offsets(self.n_players, order), sizes, is_one_rule, max(0.0, *bounds), method)
 
     @functools.cached_property
     def of_single_leaves(self) -> float:
@@ -172,13 +181,22 @@ class PathEngine(DeepEngine):
             return
         sweep_paths(columns, steps, player_of, nodes, self._lanes(nodes, len(out)), out, scale)
 
-    def _sweep_pairs(self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray) -> None:
-        """Add the values of pairs of players to ``out`` (n_pairs, n_outputs, n_rows): the same bits for few rows and many."""
+    def _sweep_pairs(
+        self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray, singles: np.ndarray, scale: np.ndarray
+    ) -> None:
+        """Add the values of pairs of players to ``out`` (n_pairs, n_outputs, n_rows): the same bits for few rows and many.
+
+        Those of single players go to ``singles`` (n_players, n_outputs, n_rows) unless it is empty, as :meth:`_sweep_paths` adds them.
+        """
         player_of = self.shape.player_of_column
+        if len(singles):
+            scale += self.of_single_leaves
         if columns.shape[1] <= ONE_BY_ONE_ROWS:
-            sweep_pairs(np.ascontiguousarray(columns.T), self.steps, player_of, nodes, out, self.n_players)
+            rows = np.ascontiguousarray(columns.T)
+            sweep_pairs(rows, self.steps, player_of, nodes, out, self.n_players, singles, scale)
             return
-        sweep_path_pairs(columns, self.steps, player_of, nodes, self._lanes(nodes, len(out)), out, self.n_players)
+        n_lanes = self._lanes(nodes, len(out))
+        sweep_path_pairs(columns, self.steps, player_of, nodes, n_lanes, out, self.n_players, singles, scale)
 
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
         """Return the rows to sweep at once, within the second-level cache."""
