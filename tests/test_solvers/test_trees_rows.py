@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from exactshap._native import Handle
 from exactshap.semivalues import available, beta, find
 from exactshap.solvers.trees import _leaf_engine as _tree_leaves
 from exactshap.solvers.trees import _table_engine as _tree_tables
@@ -139,17 +140,22 @@ def test_tables_beyond_any_cache_give_the_bits_of_a_row_however_rows_are_cut():
 @pytest.mark.parametrize("single_precision", [False, True])
 @pytest.mark.parametrize("less_equal", [False, True])
 @pytest.mark.parametrize(("depth", "n_trees"), [(0, 3), (1, 4), (3, 9), (6, 7), (9, 3)])
-def test_a_row_alone_meets_the_cells_that_it_meets_among_others(depth, n_trees, less_equal, single_precision, monkeypatch):
+def test_splits_side_by_side_lead_a_row_where_splits_one_by_one_do(depth, n_trees, less_equal, single_precision, monkeypatch):
     monkeypatch.setattr(_tree_tables, "CHUNK_BYTES", 2**15)  # runs begin and end inside of trees
     forest = complete_forest(depth, n_trees, 7)
     threshold = np.round(forest.threshold, 1)  # some rows lie on them
     trees = dataclasses.replace(forest, threshold=threshold, less_equal=less_equal, single_precision=single_precision)
     rows = np.round(np.random.default_rng(depth).normal(size=(40, 7)), 1)
-    engine = prepare_trees(trees, singles(7)).tables
-    engine.answered[0] = 10**6
+    engine, twin = (prepare_trees(trees, singles(7)).tables for _ in range(2))
+    engine.answered[0] = twin.answered[0] = 10**6
+    tables = twin.tables.value
+    assert tables.routes.is_plain
+    twin.__dict__["tables"] = Handle(tables._replace(routes=tables.routes._replace(is_plain=False)))
     many = engine.solve(columns_of(rows), SHAPLEY, 1)
     for i in range(len(rows)):
-        assert_same_bits(engine.solve(columns_of(rows[[i]]), SHAPLEY, 1), many, [i])
+        one, other = engine.solve(columns_of(rows[[i]]), SHAPLEY, 1), twin.solve(columns_of(rows[[i]]), SHAPLEY, 1)
+        assert_same_bits(one, other)
+        assert_same_bits(one, many, [i])
 
 
 # -- leaf by leaf ------------------------------------------------------------------------------------------------------

@@ -221,12 +221,12 @@ Status sweep_linear_tables(In<double, 2> columns, Tables tables, TableRows rows,
   auto failed = context.empty<Many::Code>(tables.forest.largest_tree() * smaller(rows_padded, AT_ONCE));
   auto codes = context.empty<uint16_t>(routes.most_groups() * rows_padded);
   if (context.failed()) return Status::no_memory;
-  pad(columns, routes.single_precision, x);
+  const bool is_plain = !pad(columns, routes.single_precision, x) && routes.is_plain;
   for (int64_t tree = 0; tree < tables.forest.n_trees(); tree++) {
     const int64_t first = routes.group_start[tree], last = routes.group_start[tree + 1];
     if (first == last) continue;
     if (context.interrupted()) return Status::interrupted;
-    walk_all(tree, x, tables, {first, last, codes.data, rows_padded}, failed.data, codes.data);
+    walk_all<Many>(tree, x, is_plain, tables, {first, last, codes.data, rows_padded}, Ways<Many>{failed.data, nullptr}, codes.data);
     for (int64_t start = 0; start < n_rows; start += ROWS)
       for (int64_t g = first; g < last; g++) {
         const int64_t n_values = rows.n_columns(g) - 1, each = padded(n_values);

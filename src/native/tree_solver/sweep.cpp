@@ -229,15 +229,16 @@ EXACTSHAP_APART void add_tables(const Look& look, const Met& met, Array<double, 
 /// Add the cells of rows in the groups that are looked up to their sums, `total (n_rows, width)`.
 ///
 /// While a tree's cells are on their way, the codes in the next tree are worked out.
-template <int REGISTERS>
+template <class Rows, int REGISTERS>
 Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look, Array<double, 2> total, Context& context) {
   const Routes& routes = tables.routes;
-  const int64_t n_rows = columns.size[1], padded = (n_rows + Many::LANES - 1) / Many::LANES * Many::LANES;
+  const int64_t n_rows = columns.size[1], padded = (n_rows + Rows::LANES - 1) / Rows::LANES * Rows::LANES;
   auto x = context.empty<double>(columns.size[0], padded);
-  auto failed = context.empty<Many::Code>(tables.forest.largest_tree() * smaller(padded, AT_ONCE));
+  auto failed = context.empty<typename Rows::Code>(tables.forest.largest_tree() * smaller(padded, AT_ONCE));
   auto codes = context.empty<uint16_t>(int64_t(2), routes.most_groups() * padded);
+  auto right = context.zeros<uint8_t>(Rows::LANES == 1 ? routes.longest_walk() + AT_A_TIME : 0);
   if (context.failed()) return Status::no_memory;
-  pad(columns, routes.single_precision, x);
+  const bool is_plain = !pad(columns, routes.single_precision, x) && routes.is_plain;
   const int64_t n_cells = look.rows.table_start[look.last_group] - look.rows.table_start[look.first_group];
   const auto add = n_rows > 1 && n_rows * SPREAD[REGISTERS > 0] > n_cells ? add_tables<REGISTERS> : add_rows<REGISTERS>;
   Met before{0, 0, nullptr, padded};
@@ -246,7 +247,7 @@ Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look,
     uint16_t* const to = codes[tree % 2].data;
     const int64_t first = routes.group_start[tree];
     const Met met{first > look.first_group ? first : look.first_group, smaller(routes.group_start[tree + 1], look.last_group), to, padded};
-    walk_all(tree, x, tables, met, failed.data, to);
+    walk_all<Rows>(tree, x, is_plain, tables, met, {failed.data, right.data}, to);
     ask_for_cells(look, met.first, met.last, to, padded);
     if (before.first < before.last) add(look, before, total);
     before = met;
@@ -257,12 +258,13 @@ Status sweep_rows(In<double, 2> columns, const Tables& tables, const Look& look,
 
 template <int REGISTERS>
 Status sweep_in(In<double, 2> columns, const Tables& tables, const Look& look, Out<double, 2> out, Context& context) {
-  if (REGISTERS == 0) return sweep_rows<REGISTERS>(columns, tables, look, out, context);
+  const auto sweep_all = columns.size[1] == 1 ? sweep_rows<One, REGISTERS> : sweep_rows<Many, REGISTERS>;
+  if (REGISTERS == 0) return sweep_all(columns, tables, look, out, context);
   auto total = context.zeros<double>(out.size[0], int64_t(8 * REGISTERS));
   if (context.failed()) return Status::no_memory;
   const size_t row = size_t(out.size[1]) * sizeof(double);
   for (int64_t r = 0; r < out.size[0]; r++) __builtin_memcpy(total[r].data, out[r].data, row);
-  const Status status = sweep_rows<REGISTERS>(columns, tables, look, total, context);
+  const Status status = sweep_all(columns, tables, look, total, context);
   for (int64_t r = 0; r < out.size[0]; r++) __builtin_memcpy(out[r].data, total[r].data, row);
   return status;
 }

@@ -7,14 +7,20 @@
 EXACTSHAP_BEGIN
 
 /// Where rows go before they meet the groups: the splits above any group, parents first, with the bit of each one's player in the
-/// codes of the groups below; which splits and groups are each tree's.
+/// codes of the groups below; which splits and groups are each tree's. `is_plain`: numerical splits only, zero is a number.
+/// `walk_feature` and `walk_threshold` are those of all splits of a tree, of the ones above groups and then of those inside, group by
+/// group: these begin at `inside_start (n_groups + 1,)`, less where the tree's first group has them.
 struct Routes {
   In<int64_t, 1> group_start, split_start;
   In<int32_t, 1> split;
   In<int16_t, 1> bit;
+  In<int64_t, 1> walk_start, inside_start;
+  In<int32_t, 1> walk_feature;
+  In<double, 1> walk_threshold;
   int64_t n_features;
-  bool single_precision;
-  EXACTSHAP_FIELDS(group_start, split_start, split, bit, n_features, single_precision)
+  bool is_plain, single_precision;
+  EXACTSHAP_FIELDS(group_start, split_start, split, bit, walk_start, inside_start, walk_feature, walk_threshold, n_features, is_plain,
+                   single_precision)
 
   EXACTSHAP_INLINE int64_t most_groups() const {
     int64_t most = 0;
@@ -22,7 +28,15 @@ struct Routes {
       most = group_start[k + 1] - group_start[k] > most ? group_start[k + 1] - group_start[k] : most;
     return most;
   }
+  /// The most splits of a tree.
+  EXACTSHAP_INLINE int64_t longest_walk() const {
+    int64_t most = 0;
+    for (int64_t k = 0; k + 1 < walk_start.size[0]; k++) most = walk_start[k + 1] - walk_start[k] > most ? walk_start[k + 1] - walk_start[k] : most;
+    return most;
+  }
   EXACTSHAP_INLINE bool fit(int64_t n_trees, int64_t n_groups) const {
+    if (walk_start.size[0] != n_trees + 1 || inside_start.size[0] != n_groups + 1 || walk_start[0] != 0) return false;
+    if (walk_feature.size[0] != walk_start[n_trees] || walk_threshold.size[0] != walk_start[n_trees]) return false;
     return group_start.size[0] == n_trees + 1 && split_start.size[0] == n_trees + 1 && group_start[n_trees] == n_groups &&
            split.size[0] == split_start[n_trees] && bit.size[0] == split.size[0];
   }

@@ -104,7 +104,12 @@ class Routes(NamedTuple):
     split_start: np.ndarray
     split: np.ndarray  # nodes, parents first
     bit: np.ndarray  # of each one's player in the codes of the groups below
+    walk_start: np.ndarray  # of all splits of each tree: those above groups, then those inside, group by group
+    inside_start: np.ndarray  # of the latter, of each group
+    walk_feature: np.ndarray
+    walk_threshold: np.ndarray
     n_features: int
+    is_plain: bool  # numerical splits only, and zero is a number
     single_precision: bool
 
 

@@ -206,13 +206,21 @@ def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
     above = place < np.repeat(groups.n_above, n_conditions)
     bit = np.zeros(trees.n_nodes, np.int16)
     bit[groups.condition_node[above]] = groups.condition_bit[above]
-    split = np.unique(groups.condition_node[above])
+    split, inside = np.unique(groups.condition_node[above]), groups.condition_node[~above]
+    split_start = np.searchsorted(split, trees.tree_start)
+    walk = np.concatenate([split, inside])
+    walk = walk[np.argsort(np.searchsorted(trees.tree_start, walk, side="right"), kind="stable")]
     return Routes(
         group_start=np.searchsorted(groups.tree, np.arange(trees.n_trees + 1)),
-        split_start=np.searchsorted(split, trees.tree_start),
+        split_start=split_start,
         split=split.astype(np.int32),
         bit=bit[split],
+        walk_start=split_start + np.searchsorted(np.sort(inside), trees.tree_start),
+        inside_start=offsets_of(n_conditions - groups.n_above),
+        walk_feature=trees.feature[walk],
+        walk_threshold=trees.threshold[walk],
         n_features=trees.n_features,
+        is_plain=bool(np.all(trees.nodes.category_start < 0) and not np.any(trees.nodes.zero_is_missing)),
         single_precision=trees.single_precision,
     )
 
