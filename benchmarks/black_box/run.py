@@ -162,7 +162,7 @@ def report():
         "networks of one layer of hyperbolic tangents (`many_players.py`). 20,000 calls are more than all",
         "coalitions of 12 to 14 players, which `auto` then enumerates: its values are exact, as any are that know all calls, and not listed. At 20,000",
         "calls a defect was found, on a game of words made for that: beyond 8,002 calls hardly any coalitions of middle size were drawn. Those",
-        "eight cells of many players were then run again, and so looked at twice.",
+        "eight cells of many players were then run again, and so looked at twice. Runs of ours were made anew on 2026-11-30, next to other work.",
     ]
     parts = {"Held out": HELD_OUT, "Held out, many players": MANY_PLAYERS, "Development": DEVELOPMENT}
     for part, names in parts.items():
