@@ -10,7 +10,7 @@ import pytest
 from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
-from exactshap.solvers.sampled import _adaptive, _estimators, _problem
+from exactshap.solvers.sampled import _estimators, _problem
 from exactshap.solvers.sampled._correction import Correction, corrected, corrected_by_others
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
@@ -248,7 +248,6 @@ FAMILIES = pytest.mark.parametrize(("family", "covered"), [(kink, 0.9), (quota, 
 def test_pairs_beyond_the_process_room_correct_it(monkeypatch, family, covered):
     """Twelve players, 1200 calls, of which the process is fitted to half: the others are drawn, as beyond the usual room."""
     monkeypatch.setattr(_problem.RegressionProblem, "most_fitted", 300)
-    monkeypatch.setattr(_adaptive, "MAX_PLACED", 300)
     hits, errors = runs(family, 8, 1200)
     assert hits >= covered
     assert errors <= runs(family, 8, 602)[1]

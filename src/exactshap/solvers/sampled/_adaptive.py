@@ -21,8 +21,6 @@ from exactshap.solvers.sampled._surrogate import posterior
 from exactshap.solvers.sampled.process import CubeProcess
 
 GROWTH = 2.25  # pairs after a stage over those before, at most
-# Pairs: placing more takes as long as conditioning on them, so the rest is drawn by size
-MAX_PLACED = 4000
 # Pairs a player from which on there are stages: with fewer the relevances are hardly known (of 8 to 40 players and 120 to 1,600 calls stages have
 # 0.6 to 1.2 of the squared errors of a design, 0.88 in the geometric mean of 17 sizes)
 STAGE_PAIRS_A_PLAYER = 6
@@ -81,7 +79,7 @@ def _stages(problem: RegressionProblem, n_calls: int) -> list[int]:
     d, n_pairs = problem.n_players, (n_calls - 2) // 2
     if not STAGE_PAIRS_A_PLAYER * d <= n_pairs < 2 ** (d - 1) - 1 or problem.settings.estimator not in ("auto", "process"):
         return []
-    last = min(n_pairs, MAX_PLACED)
+    last = min(n_pairs, problem.most_fitted)  # others correct the process, which they do best if drawn
     first = len(problem.masks) or min(MAX_DESIGNED, last // 2)
     n_stages = max(math.ceil(math.log(last / first) / math.log(GROWTH)), 0)
     return [first, *(round(first * (last / first) ** (k / n_stages)) for k in range(1, n_stages + 1))]
