@@ -270,12 +270,11 @@ def normalised_weights(weights: ArrayLike | None, n: int) -> np.ndarray:
     if weights is None:
         return np.full(n, 1.0 / n)
     try:
-        # NumPy counts dates in units of their resolution.
-        array = None if np.asarray(weights).dtype.kind in "mM" else np.asarray(weights, float)
+        if np.asarray(weights).dtype.kind in "mM":
+            raise TypeError("NumPy would count dates in units of their resolution")
+        array = np.asarray(weights, float)
     except (TypeError, ValueError):
-        array = None
-    if array is None:
-        raise InputTypeError("Background weights must be numbers", f"Got {weights!r}")
+        raise InputTypeError("Background weights must be numbers", f"Got {weights!r}") from None
     if array.shape != (n,):
         raise InputError(f"Background weights must have shape ({n},)", f"Got {array.shape}", "Pass one weight per row")
     with np.errstate(over="ignore"):

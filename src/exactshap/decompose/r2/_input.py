@@ -285,11 +285,10 @@ def _finite(values: np.ndarray, what: str) -> np.ndarray:
     if np.iscomplexobj(values):
         raise InputError("Complex data not supported", f"Got dtype {values.dtype} in `{what}`")
     try:
-        # NumPy counts dates in units of their resolution.
-        numbers = np.ascontiguousarray(values, dtype=np.float64) if values.dtype.kind not in "mM" else None
+        if values.dtype.kind in "mM":
+            raise TypeError("NumPy would count dates in units of their resolution")
+        numbers = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        numbers = None
-    if numbers is None:
         raise InputError(f"`{what}` must be numeric", f"Got dtype {values.dtype}", "Encode it") from None
     bad = ~np.isfinite(numbers)
     if bad.any():
