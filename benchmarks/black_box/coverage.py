@@ -327,6 +327,15 @@ def cells(names, enumerated, sizes=SIZES):
     return [(name, d, calls) for name, d, calls in some if calls < 2**d and not (d > 16 and name in enumerated)]
 
 
+def new_game(families, name, d, calls, k):
+    """Return the game of run ``k`` of a cell, or None for families of more players."""
+    try:
+        return families[name](np.random.default_rng([k, d, calls, *name.encode()]), d)
+    except (ValueError, IndexError) as error:
+        print(f"{name} of {d} players: {error}")
+        return None
+
+
 def sizes_of(estimator):
     return SIZES if estimator == "auto" else FEW_SIZES
 
@@ -337,10 +346,7 @@ def run(chosen, n_runs, file, estimator="auto"):
     found = {}
     for name, d, calls in cells(families, enumerated, sizes_of(estimator)):
         for k in range(n_runs):
-            try:
-                game = families[name](np.random.default_rng([k, d, calls, *name.encode()]), d)
-            except (ValueError, IndexError) as error:  # families of more players
-                print(f"{name} of {d} players: {error}")
+            if (game := new_game(families, name, d, calls, k)) is None:
                 break
             settings = {"budget": calls, "random_state": k, "method": "regression", "estimator": estimator}
             answer, exact = solve(OracleGame(game.value, d), **settings), game.exact()

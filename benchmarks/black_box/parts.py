@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
 
@@ -19,20 +20,20 @@ import numpy as np
 
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
-from exactshap.solvers.sampled import _adaptive, _estimators, _problem
+from exactshap.solvers.sampled import _adaptive, _estimators, _placement
 
 RESULTS = coverage.RESULTS.with_name("black_box_parts.md")
 LEAST = 1e-14  # of the squared largest value: smaller squared errors are none
 CLEARLY = 1.1
 WITHOUT = {
-    "": [],
-    "networks": [mock.patch.object(_estimators, "networks", return_value=None)],
-    "polynomials of few terms": [mock.patch.object(_estimators, "find_support", return_value=None)],
-    "calls placed by what is learned": [mock.patch.object(_adaptive, "_stages", return_value=[])],
-    "calls placed before any call": [mock.patch.dict(_problem.design.__globals__, MAX_DESIGNED=-1)],
-    "correction by left-out pairs": [
-        mock.patch.object(_estimators, "corrected", lambda fit, process, asked: process.solve(asked))
-    ],
+    "": nullcontext(),
+    "networks": mock.patch.object(_estimators, "networks", return_value=None),
+    "polynomials of few terms": mock.patch.object(_estimators, "find_support", return_value=None),
+    "calls placed by what is learned": mock.patch.object(_adaptive, "_stages", return_value=[]),
+    "calls placed before any call": mock.patch.object(_placement, "MAX_DESIGNED", -1),
+    "correction by left-out pairs": mock.patch.object(
+        _estimators, "corrected", lambda fit, process, asked: process.solve(asked)
+    ),
 }
 
 
@@ -42,26 +43,18 @@ def run(file, runs):
     found = dict(np.load(file)) if Path(file).exists() else {}
     for k in runs:
         for name, d, calls in coverage.cells(families, enumerated):
-            try:
-                game = families[name](np.random.default_rng([k, d, calls, *name.encode()]), d)
-            except (ValueError, IndexError) as error:
-                print(f"{name} of {d} players: {error}")
+            if (game := coverage.new_game(families, name, d, calls, k)) is None:
                 continue
             exact = game.exact()
             if not exact.any():
                 continue
-            for part, patches in WITHOUT.items():
-                for patch in patches:
-                    patch.start()
+            for part, patch in WITHOUT.items():
                 start = time.process_time()
-                solution = solve(OracleGame(game.value, d), budget=calls, random_state=k, method="regression")
-                seconds = time.process_time() - start
-                mock.patch.stopall()
-                covered = np.mean(
-                    np.abs(solution.values - exact) <= 2.0 * solution.std_error + coverage.ROUNDING * np.abs(exact).max()
-                )
-                square = np.mean((solution.values - exact) ** 2) / np.max(exact**2)
-                found[f"{part}/{name}/{d}/{calls}/{k}"] = square, covered, seconds
+                with patch:
+                    solution = solve(OracleGame(game.value, d), budget=calls, random_state=k, method="regression")
+                seconds, missed = time.process_time() - start, solution.values - exact
+                covered = np.mean(coverage.covered([(missed, solution.std_error, exact)]))
+                found[f"{part}/{name}/{d}/{calls}/{k}"] = np.mean(missed**2) / np.max(exact**2), covered, seconds
         np.savez_compressed(file, **found)
         print(k, flush=True)
 

@@ -76,10 +76,7 @@ def run(sizes, file, runs):
     found = dict(np.load(file)) if Path(file).exists() else {}
     for k in runs:
         for name, d, calls in coverage.cells(families, enumerated, sizes):
-            try:
-                game = families[name](np.random.default_rng([k, d, calls, *name.encode()]), d)
-            except (ValueError, IndexError) as error:
-                print(f"{name} of {d} players: {error}")
+            if (game := coverage.new_game(families, name, d, calls, k)) is None:
                 continue
             exact = game.exact()
             for method, estimate in METHODS.items():
