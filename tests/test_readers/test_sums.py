@@ -9,6 +9,7 @@ import pytest
 from lightgbm import LGBMRegressor
 from sklearn import ensemble, linear_model, multioutput
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -295,6 +296,27 @@ def test_what_does_not_cancel_is():
     vote.estimators_[0].coef_ = vote.estimators_[0].coef_ + 1e-9
     with pytest.raises(ExactnessError, match=CHANGED):
         explainer(X)
+
+
+def test_errors_of_members_that_share_their_coalitions_go_together():
+    rows = np.random.default_rng(0).normal(size=(20, 14))
+    machine, settings = KernelRidge(kernel="rbf", gamma=0.1), {"value_function": "observational", "budget": 60}
+    machine.fit(rows, rows[:, 0] * rows[:, 1])
+    alike = Vote([(name, machine) for name in "abcd"]).fit(rows, rows[:, 0] * rows[:, 1])
+    one, four = (explain(model, rows[:2], rows, **settings) for model in (machine, alike))
+    np.testing.assert_allclose(four.std_error, one.std_error, rtol=roundings(64))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Vote([("a", GaussianProcessRegressor())]),
+        TransformedTargetRegressor(GaussianProcessRegressor(), transformer=StandardScaler()),
+    ],
+)
+def test_no_covariance_is_known_of_a_sum(model):
+    with pytest.raises(UnsupportedStructureError, match="one Gaussian process.*uncertainty=True"):
+        explain(model.fit(X[FEW], Y[FEW] if isinstance(model, Vote) else BOTH[FEW]), ROWS, BACKGROUND, uncertainty=True)
 
 
 # -- what is no sum ------------------------------------------------------------------------------------------------------

@@ -73,6 +73,12 @@ def request_of_sum(model: Model, request: Request) -> Request:
     """Give all models inside the same names and players."""
     names, n_columns, owner = fitted_names(model), n_columns_of(model), type(model).__name__
     background = request.background
+    if request.options.get("uncertainty") is True:
+        raise UnsupportedStructureError(
+            "The covariance of values is known of one Gaussian process, and not of a sum of models",
+            f"Got uncertainty=True for {owner}",
+            "Remove it, or explain the models inside one by one",
+        )
     if background is not None:
         background = check_columns(background, names, n_columns, owner=owner, what="background")
     all_names = names_of(request, names, n_columns, owner)
@@ -272,17 +278,13 @@ class SumReader(Reader):
         )
 
     def _std_error(self, parts: list[Solution]) -> np.ndarray | None:
-        """Add squared standard errors, as members are sampled independently."""
-        # Var(sum w X) = sum w^2 Var(X), for independent X.
-        squares = [
-            (np.square(part.std_error)[..., None] if member.reader.traits.single_output else np.square(part.std_error))
-            @ member.weights**2
+        """Add standard errors up: members with one seed are sampled on the same coalitions, and their errors go together."""
+        errors = [
+            (part.std_error[..., None] if member.reader.traits.single_output else part.std_error) @ np.abs(member.weights)
             for member, part in zip(self.members, parts, strict=True)
             if part.std_error is not None
         ]
-        if not squares:
-            return None
-        return self._squeezed(np.sqrt(sum(squares)))
+        return self._squeezed(np.sum(errors, axis=0)) if errors else None
 
     def _approximation_error(self, parts: list[Solution]) -> np.ndarray | None:
         if all(part.approximation_error is None for part in parts):
