@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from catboost import CatBoostRegressor as SymmetricTrees
 from lightgbm import LGBMRegressor
 from sklearn import ensemble, linear_model, multioutput
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
@@ -85,6 +86,11 @@ MODELS = {  # (model, target, method)
     "targets of lassos": (Targets(linear_model.LassoCV(cv=2)), BOTH, "predict"),
     "targets of forests": (Targets(Forest()), BOTH, "predict"),
     "targets of boosting": (Targets(boosting()), BOTH, "predict"),
+    "targets of symmetric trees": (
+        Targets(SymmetricTrees(iterations=4, verbose=0, allow_writing_files=False)),
+        BOTH,
+        "predict",
+    ),
     "machines against the rest": (OneVsRestClassifier(LinearSVC()), TERNARY, "decision_function"),
     "logits against the rest": (OneVsRestClassifier(LogisticRegression()), TERNARY > 0, "decision_function"),
     "logits against each other": (OneVsOneClassifier(LogisticRegression()), TERNARY, None),  # whose own scores are votes

@@ -46,6 +46,12 @@ def cat(loss, target=Y, **settings):
     return library.CatBoost({"loss_function": loss, **quiet, **settings}).fit(X, target)
 
 
+def cats(*losses):
+    """The sum of CatBoost's models, which keeps the loss that they share and no other parameters."""
+    parts = [cat(loss, Y > 1.0 if loss == "Logloss" else Y) for loss in losses]
+    return pytest.importorskip("catboost").sum_models(parts, weights=[1.0 / len(parts)] * len(parts))
+
+
 def skl(name, target=Y, **settings):
     few = {"max_iter": 3} if name.startswith("Hist") else {"n_estimators": 3}
     return getattr(ensemble, name)(random_state=0, **few, **settings).fit(X, target)
@@ -97,6 +103,11 @@ UNITS = {  # name: (model, unit, names of the outputs where there are several or
     "catboost quantiles": (lambda: cat("MultiQuantile:alpha=0.1,0.9"), "target", LEVELS),
     "catboost uncertainty": (lambda: cat("RMSEWithUncertainty"), UNCERTAIN, ("mean", "log standard deviation")),
     "catboost targets": (lambda: cat("MultiRMSE", TWICE), "target", TARGETS),
+    "catboost sum": (lambda: cats("RMSE", "RMSE"), "target", None),
+    "catboost sum of counts": (lambda: cats("Poisson", "Poisson"), LOG, None),
+    "catboost sum of log-odds": (lambda: cats("Logloss", "Logloss"), "log-odds of class True", ("True",)),
+    "catboost sum of quantiles": (lambda: cats(*["Quantile:alpha=0.3"] * 2), "quantile 0.3 of the target", ("quantile 0.3",)),
+    "catboost sum of losses": (lambda: cats("RMSE", "Poisson"), "raw score", None),
     "boosting quantile": (
         lambda: skl("GradientBoostingRegressor", loss="quantile", alpha=0.7),
         "quantile 0.7 of the target",

@@ -107,7 +107,7 @@ def _adds_up_to_output(inner: Model, part: Reader) -> bool:
     """Say whether a part's values sum to its decision or prediction."""
     if hasattr(inner, "decision_function"):  # of bagging, which is read by its probabilities, a mean of other scores
         return not part.traits.unit.startswith("probability")
-    return part.traits.unit == "target" and not hasattr(inner, "classes_")
+    return part.traits.unit == "target" and not len(getattr(inner, "classes_", ()))  # CatBoostRegressor has an empty list
 
 
 def read_codes(model: Model, request: Request) -> Reader:

@@ -44,7 +44,7 @@ _LOSSES = {  # by the unit of the raw formula values; "raw score" of other losse
     "mean of the target and log of its standard deviation": "RMSEWithUncertainty",
     "log of the survival time": "SurvivalAft",
 }
-_UNITS = {"": "target"} | {loss: unit for unit, losses in _LOSSES.items() for loss in losses.split()}
+_UNITS = {loss: unit for unit, losses in _LOSSES.items() for loss in losses.split()}
 _LEVELS = {"Quantile": "quantile", "MultiQuantile": "quantile", "LogLinQuantile": "quantile", "Expectile": "expectile"}
 
 
@@ -249,7 +249,9 @@ class _Nodes:
 def _objective(document: dict) -> tuple[str, str]:
     """Return the loss and its levels as text, "" if unknown."""
     try:
-        loss = _parsed(document["model_info"]["params"])["loss_function"]
+        info = document["model_info"]
+        # sums of models keep the loss that they share, and no other parameters
+        loss = _parsed(info["params"])["loss_function"] if "params" in info else _parsed(info["loss_function"])
         return str(loss["type"]), str((loss.get("params") or {}).get("alpha", ""))
     except (KeyError, TypeError, AttributeError):
         return "", ""
