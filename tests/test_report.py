@@ -410,6 +410,16 @@ def test_dates_are_read_as_dates():
     assert "30 categories" not in page
 
 
+def test_long_categories_stand_upright_with_all_their_letters():
+    """Cut to two letters each, the categories of a picture cannot be told apart."""
+    jobs = ["Prof-specialty", "Protective-serv", "Priv-house-serv", "Sales", "Tech-support", "Craft-repair"]
+    data = pandas.DataFrame({"job": np.repeat(jobs, 5), "sex": ["F", "M", "F"] * 10})
+    page = render(linear(np.arange(60.0).reshape(30, 2), names=["job", "sex"], data=data))
+    turned = r'rotate\(-90\)"><text x="0.0" y="0.0" text-anchor="end" class="tick">([^<]+)<'
+    assert re.findall(turned, page) == sorted(jobs)
+    assert re.findall(r'text-anchor="middle" class="tick">([FM])<', page) == ["F", "M"]
+
+
 def test_large_numbers_stay_apart():
     """Ticks and cells of pairs are wider than their usual room."""
     row, tick = linear([[-123456.0, 65432.0, -20000.0]], seed=1, index="banzhaf", value_function="functional"), 'class="tick"'

@@ -110,19 +110,21 @@ def dependence(
         across = svg.Scale(-0.5, n_categories - 0.5, start, width - 10)
     up = svg.Scale.over(values, height, top, include=0.0)
     parts = [_vertical_axis(up, left, width - 10)]
+    depth = 40.0
     if categories is None:
         write = svg.date if dates else svg.number
         parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4, write=write))
         spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
     else:
-        parts.append(svg.category_axis(across, height, name, categories))
+        words, depth = svg.category_axis(across, height, name, categories)
+        parts.append(words)
         spread = _category_offsets(x, values, 0.4 * (across.stop - across.start) / n_categories)
     seen = ~missing
     parts.append(svg.dots(across(x[seen]) + spread[seen], up(values[seen]), "point"))
     if missing.any():
         parts.append(svg.dots(np.full(missing.sum(), left + 12), up(values[missing]), "qx"))
         parts.append(svg.text(left + 12, height + 15, "missing", anchor="middle", style="tick"))
-    return svg.figure(width, height + 40, parts, label=f"{label} of {name} against {name}")
+    return svg.figure(width, height + depth, parts, label=f"{label} of {name} against {name}")
 
 
 def _category_offsets(x: np.ndarray, values: np.ndarray, room: float) -> np.ndarray:

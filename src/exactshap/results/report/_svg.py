@@ -174,16 +174,24 @@ def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5, wri
     return "".join(parts)
 
 
-def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) -> str:
-    parts = [line(scale.start, y, scale.stop, y, "axis")]
-    letters = int(abs(scale.stop - scale.start) / max(len(categories), 1) / text_width("x", 11)) - 1
-    shown = categories if letters >= 3 else ()
-    for code, category in enumerate(shown):
-        word = category if len(category) <= letters else f"{category[: letters - 1]}…"
-        parts.append(text(float(scale(code)), y + 15, word, anchor="middle", style="tick", title=category))
+def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) -> tuple[str, float]:
+    """Draw an axis of categories, upright where they are too long to lie; return it with the height below ``y``."""
+    parts, depth = [line(scale.start, y, scale.stop, y, "axis")], 40.0
+    room = abs(scale.stop - scale.start) / max(len(categories), 1)
+    shown = [shorten(category, 16) for category in categories] if room >= 12.0 else []
+    upright = text_width(shown, 11.0) + 4.0 > room
+    for code, word in enumerate(shown):
+        x = float(scale(code))
+        if upright:
+            turned = text(0, 0, word, anchor="end", style="tick", title=categories[code])
+            parts.append(f'<g transform="translate({x + 4:.1f} {y + 6:.1f}) rotate(-90)">{turned}</g>')
+        else:
+            parts.append(text(x, y + 15, word, anchor="middle", style="tick", title=categories[code]))
+    if upright:
+        depth += text_width(shown, 11.0) - 8.0
     label = shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in order)")
-    parts.append(text((scale.start + scale.stop) / 2, y + 33, label, anchor="middle", style="label"))
-    return "".join(parts)
+    parts.append(text((scale.start + scale.stop) / 2, y + depth - 7, label, anchor="middle", style="label"))
+    return "".join(parts), depth
 
 
 def figure(width: float, height: float, parts: Iterable[str], *, label: str) -> str:

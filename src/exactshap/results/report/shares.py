@@ -116,6 +116,7 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
     up = svg.Scale(0.0, 1.05 * float(marginal.density.max(initial=0.0)) or 1.0, height, top)
     heading = svg.minus_signs(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")
     parts = [svg.text(left, 14, svg.shorten(heading, 44), style="strong", title=marginal.name)]
+    depth = 40.0
     if marginal.categories is None:
         across, write = svg.Scale.over(marginal.x, left, width - 8, margin=0.0), svg.date if marginal.dates else svg.number
         parts.append(svg.axis(across, height, label="height: density", top=height - 4, wanted=4, write=write))
@@ -124,10 +125,11 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
             parts.append(svg.polyline(across(x), up(np.concatenate([[0.0], density, [0.0]])), f"area {style}"))
     else:
         across = svg.Scale(-0.5, len(marginal.x) - 0.5, left, width - 8)
-        parts.append(svg.category_axis(across, height, "height: frequency", marginal.categories))
+        words, depth = svg.category_axis(across, height, "height: frequency", marginal.categories)
+        parts.append(words)
         for s, style in enumerate(_SAMPLES):
             for k, frequency in enumerate(marginal.density[s]):
                 x0, x1, y = float(across(k + 0.4 * (s - 1.0))), float(across(k + 0.4 * s)), float(up(frequency))
                 title = f"{marginal.categories[k]}, {labels[s]}: {svg.number(frequency)}"
                 parts.append(svg.rectangle(x0, y, x1 - x0, height - y, style, title=title))
-    return svg.figure(width, height + 40, parts, label=f"{marginal.name} in {labels[0]} and {labels[1]}")
+    return svg.figure(width, height + depth, parts, label=f"{marginal.name} in {labels[0]} and {labels[1]}")
