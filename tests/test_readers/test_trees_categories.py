@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from exactshap import decompose_r2, explain
 from exactshap.errors import ExplanationWarning, InputError
 from exactshap.testing import check_reader
-from exactshap.trees import convert, flatten
+from exactshap.trees import convert, flatten, load
 from tolerances import FLOAT32_MARGIN, roundings
 from tree_models import check_path_dependent, mixed_frame
 
@@ -94,6 +94,20 @@ def test_names_are_matched_whatever_their_order(library, kind, rows):
     np.testing.assert_allclose(explanation.values, explain(model, FRAMES[kind][:40]).values, rtol=0, atol=roundings(5_000))
     shares = [decompose_r2(model, FRAMES[one][:40], Y[:40]).values for one in (rows, kind)]
     np.testing.assert_allclose(*shares, atol=roundings(5_000))
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "polars"])
+def test_texts_for_categories_of_xgboost_are_refused_by_name(dtype, tmp_path):
+    """As CSV files give them: XGBoost raises KeyError or an error about DMatrix. Its file, which we predict, takes them."""
+    skip_where_xgboost_compares_codes()
+    model, frame = fitted("xgboost", "pandas"), FRAMES["pandas"][:40]
+    texts = frame.assign(city=frame["city"].astype("str" if dtype == "polars" else dtype))
+    texts = pl.from_pandas(texts) if dtype == "polars" else texts
+    for X, background in ((texts, None), (texts, frame), (frame, texts)):
+        with pytest.raises(InputError, match=r"fitted with columns of categorical dtype\. Got text in 'city'\. Convert"):
+            explain(model, X, background)
+    model.save_model(tmp_path / "model.json")
+    np.testing.assert_array_equal(explain(load(tmp_path / "model.json"), texts).values, explain(model, frame).values)
 
 
 @pytest.mark.parametrize(

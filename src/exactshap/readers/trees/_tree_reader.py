@@ -99,9 +99,11 @@ class TreeReader(Reader):
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.traits.own_call is not None
+        # What was read from a file predicts whatever it encodes, texts too
+        rows = X if isinstance(self.traits.model, TreeModel) else readable(self.ensemble, X)
         try:
             with np.errstate(over="ignore"):
-                return self.traits.own_call(self.traits.model, readable(self.ensemble, X).native)
+                return self.traits.own_call(self.traits.model, rows.native)
         except ValueError:
             if self._refuse is not None:
                 self._refuse(X)

@@ -96,7 +96,7 @@ def readable(model: Columns, table: TableLike) -> Any:
         return table
     # Without narwhals, as every call passes here
     if type(table.native).__module__.startswith("pandas"):
-        refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object",)}.get(model.library, ())
+        refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object", "str", "string")}.get(model.library, ())
         dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
         return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
     import narwhals.stable.v2 as nw
@@ -106,7 +106,9 @@ def readable(model: Columns, table: TableLike) -> Any:
     gaps = [
         j
         for j, (name, kind) in enumerate(frame.schema.items())
-        if str(kind) == "Unknown" or (kind == nw.Boolean and frame[name].null_count())
+        if str(kind) == "Unknown"
+        or (kind == nw.Boolean and frame[name].null_count())
+        or (kind == nw.String and model.library == "xgboost")
     ]
     table = _with_plain_numbers(model, table, gaps)
     frame = table.readable()
@@ -135,6 +137,13 @@ def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) ->
     """Return the table with float64 where the library refuses a dtype."""
     if columns:
         named = _named_categories(model, table)
+        texts = [table.names[j] for j in columns if j in named]
+        if texts and model.library == "xgboost":
+            raise InputError(
+                "The model was fitted with columns of categorical dtype",
+                f"Got text in {', '.join(map(repr, texts[:10]))}",
+                "Convert them, X.astype({name: 'category'}) in pandas, or read a .parquet file that keeps them; .csv does not",
+            )
         columns = [j for j in columns if j not in named]
     if not columns:
         return table
