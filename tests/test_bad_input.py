@@ -1,5 +1,6 @@
 """The checklist of bad inputs (data, background, model, numerics), one row each: the class and the words."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -300,6 +301,8 @@ def test_probabilities_of_what_adds_up_to_log_odds_are_answered_with_their_route
         match=r"no output 'probability'.*explain\(model.predict_proba, X, background\)",
     ):
         explain(SVC().fit(A, LABELS), A[:2], A, output="probability")
+    with pytest.raises(UnknownNameError, match=r"no output 'proba'.*pass output=\"probability\" and background rows\.$"):
+        explain(boosted, A[:2], A, output="proba")
     for model in (boosted, SVC().fit(A, LABELS)):
         with pytest.raises(UnknownNameError, match=r"no output 'raw'.*Leave output= out"):
             explain(model, A[:2], A, output="raw")
@@ -323,6 +326,17 @@ def test_a_background_changed_afterwards_changes_nothing(kind):
     for explainer, values in zip(explainers, before, strict=True):
         np.testing.assert_array_equal(explainer(X).values, values)
         assert explainer.verify(X).passed
+
+
+@pytest.mark.parametrize("name", ["functional", "normalized", "path_dependent"])
+def test_a_background_that_v_of_S_does_not_use_is_not_named(name):
+    """A reader of the report would take its rows for what the values are compared with."""
+    model = make_pipeline(StandardScaler(), GradientBoostingClassifier(n_estimators=3) if name == "path_dependent" else SVC())
+    explainer = Explainer(model.fit(A, LABELS), A[:20], value_function=name)
+    found = explainer(A[:3])
+    assert (found.background_size, found.background_hash) == (None, None)
+    for text in (repr(explainer), explainer._repr_html_(), str(found)):
+        assert not re.search("20 (background )?rows", text)
 
 
 def test_many_names_are_not_written_out():

@@ -231,7 +231,9 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     hint = did_you_mean(str(output), known)
     if any(name.startswith(f"{output} vs ") or name.endswith(f" vs {output}") for name in known):
         hint += " One output for each class: explain(model.decision_function, X, background)."
-    elif "prob" in str(output):
+    elif "prob" in str(output) and output != "probability":
+        hint += ' For probabilities, where the model has them, pass output="probability" and background rows.'
+    elif output == "probability":
         hint += (
             " Probabilities, where the model has them, are those of a function: explain(model.predict_proba, X, background)."
         )

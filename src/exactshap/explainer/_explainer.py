@@ -141,11 +141,11 @@ class Explainer:
         warn_of_number(self.reader, output)
         self._certifier, self._changes = Certifier(self.reader), Changes(model, self._request, self.reader)
         # Explanations carry it, so that those of different backgrounds are not compared or joined by mistake.
-        self._background_hash = None if table is None else fingerprint(table.native)
+        self._background_hash = None if table is None or self.reader.traits.compared_with is None else fingerprint(table.native)
 
     def __repr__(self) -> str:
         reader = self.reader
-        background = "" if reader.traits.background is None else f", {reader.traits.background.n_rows} background rows"
+        background = "" if reader.traits.compared_with is None else f", {reader.traits.compared_with.n_rows} background rows"
         return f"Explainer({reader.traits.model_name}, value_function={reader.traits.value_function!r}, {reader.traits.n_players} players{background})"
 
     def _repr_html_(self) -> str:
@@ -153,7 +153,7 @@ class Explainer:
         sentence = value_function_sentence(reader.traits.value_function, has_background=reader.traits.background is not None)
         facts = {
             "value function": f"{reader.traits.value_function}. {sentence}",
-            "background": "" if reader.traits.background is None else counted(reader.traits.background.n_rows, "row"),
+            "background": "" if reader.traits.compared_with is None else counted(reader.traits.compared_with.n_rows, "row"),
             "players": f"{len(names)}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}",
             "outputs": "" if reader.traits.single_output else ", ".join(reader.traits.output_names),
             "unit": named_unit(reader, self._request.output),

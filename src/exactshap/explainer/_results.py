@@ -24,7 +24,7 @@ def wrap(
 ) -> Explanation:
     """Return a certified solution as an explanation."""
     part, posterior = solution.part, solution.posterior
-    n_players, background, groups = len(reader.traits.player_names), reader.traits.background, _groups(reader)
+    n_players, background, groups = len(reader.traits.player_names), reader.traits.compared_with, _groups(reader)
     return Explanation(
         values=part.values[:, :n_players],
         baseline=part.empty,

@@ -15,6 +15,9 @@ from exactshap.errors import InputTypeError
 from exactshap.frames import Table, check_columns, with_unique_index
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 
+# Games that replace nothing by background rows.
+_WITHOUT_BACKGROUND = ("functional", "normalized", "path_dependent")
+
 
 def outputs_of(chosen: list[int], single: bool, values: np.ndarray) -> np.ndarray:
     """Return the explained outputs of predictions (n_rows,) or (n_rows, n_model_outputs)."""
@@ -319,6 +322,11 @@ class Traits:
             weights=request.weights,
             **facts,
         )
+
+    @property
+    def compared_with(self) -> Table | None:
+        """Return the background rows that v(S) depends on."""
+        return None if self.value_function in _WITHOUT_BACKGROUND else self.background
 
     def with_rounding(self, **changes: Any) -> Traits:
         """Return the traits with other rounding."""
