@@ -154,10 +154,20 @@ def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
     assert "exact; prediction - baseline - sum of values: residual at most" in capsys.readouterr().out
     assert "values.npz, 40 rows" in (files / "b.html").read_text()
     capsys.readouterr()
-    assert run("report", "values.npz", "data.csv", "--rows", "0:3", "--target", "y", "--out", "c.html") == 2
-    words = "A saved explanation has its own rows. Got DATA, --rows, --target, --drop with values.npz. Leave them out"
+    assert run("report", "values.npz", "data.csv", "--target", "y", "--out", "c.html") == 2
+    words = "A saved explanation has its own rows. Got DATA, --target, --drop with values.npz. Leave them out"
     assert words in capsys.readouterr().err
-    assert run("reasons", "values.npz", "--adverse", "positive", "--rows", "7") == 2
+    assert run("report", "values.npz", "--rows", "0:3", "--out", "c.html") == 0
+    assert "values.npz, 3 rows" in (files / "c.html").read_text()
+    saved = Explanation.load("values.npz")
+    older = np.flatnonzero(saved.data["age"] > 0)
+    for rows, numbers in (("7", [7]), ("age > 0", older)):
+        assert run("reasons", "values.npz", "--adverse", "positive", "--rows", rows, "-o", "reasons.csv") == 0
+        np.testing.assert_array_equal(pandas.read_csv("reasons.csv")["prediction"], saved.prediction[numbers])
+    capsys.readouterr()
+    for rows, said in (("40", "There is no row 40. values.npz has 40 rows"), ("age > 900", "No row of values.npz has age")):
+        assert run("report", "values.npz", "--rows", rows) == 2
+        assert said in capsys.readouterr().err
     assert run("report", "model.joblib") == 2
     assert "The values of a model need rows. DATA is missing" in capsys.readouterr().err
 
@@ -254,6 +264,7 @@ BAD = [
     ("model.joblib data.csv COMMON --rows 'age > 900'", "No row of data.csv has age > 900"),
     ("model.joblib data.csv COMMON --rows 40", "There is no row 40"),
     ("model.joblib data.csv COMMON --top-k 2 -o v.csv", "are for a folder of results. Got --out v.csv"),
+    ("model.joblib data.csv COMMON --keep id -o v.npz", "--keep copies columns to a table of values. Got --out v.npz"),
     ("model.joblib data.csv COMMON --keep zz -o v.csv", "`data.csv` has no column 'zz'"),
     ("data.csv data.csv", "data.csv is not a model file that can be read. Got the suffix '.csv'"),
     ("model.joblib model.joblib COMMON", "Data are read from CSV and Parquet files, not from model.joblib"),

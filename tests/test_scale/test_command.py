@@ -103,7 +103,7 @@ def test_bad_rows_follow_the_policy(files, tmp_path, capsys):
         ([*COMMON[:2], "*.parquet", *COMMON[3:], "-o", "values.csv"], "Got --out values.csv"),
         ([*COMMON, "-o", "out", "--dtype", "half"], "Unknown type dtype='half'"),
         ([*COMMON, "-o", "out", "--report", "a.html"], "Got --report a.html"),
-        ([*COMMON[:2], "data.csv", *COMMON[3:-2]], "are for a folder of results. --out is missing"),
+        ([*COMMON[:2], "data.csv", *COMMON[3:-2]], "--keep copies columns to a table of values. --out is missing"),
         ([*COMMON, "-o", "out", "--budget", "50"], "has no setting 'budget'"),
     ],
 )

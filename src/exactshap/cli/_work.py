@@ -49,17 +49,16 @@ class Task:
         return self.model.suffix.lower() == ".npz"
 
     def saved(self) -> exactshap.Explanation:
-        """Load the explanation that stands in the place of a model; refuse what chooses rows, as it has its own."""
-        choices: dict[str, Any] = {
-            "DATA": self.data,
-            "--background": self.background,
-            "--rows": self.rows,
-            "--target": self.target,
-        }
+        """Load the chosen rows of the explanation that stands in the place of a model; refuse other tables and columns."""
+        choices: dict[str, Any] = {"DATA": self.data, "--background": self.background, "--target": self.target}
         choices |= {"--drop": self.drop, "--keep": self.keep, "--offset": self.offset}
         if given := [name for name, choice in choices.items() if choice]:
             do = "Leave them out, or pass the model"
             raise InputError("A saved explanation has its own rows", f"Got {', '.join(given)} with {self.model.name}", do)
+        return self._loaded if self.rows is None else self._loaded[self._row_numbers]
+
+    @cached_property
+    def _loaded(self) -> exactshap.Explanation:
         return exactshap.Explanation.load(self.model)
 
     def explainer(self) -> tuple[exactshap.Explainer, Any]:
@@ -77,9 +76,14 @@ class Task:
 
     @cached_property
     def _whole(self) -> Table:
+        import numpy as np
+
         from exactshap.frames import as_table
 
-        return as_table(read_table(self.file, self.drop), what=self.file.name, allow_empty=True)
+        if not self.is_saved:
+            return as_table(read_table(self.file, self.drop), what=self.file.name, allow_empty=True)
+        data = self._loaded.data
+        return as_table(np.empty((self._loaded.n_rows, 0)) if data is None else data, what=self.model.name, allow_empty=True)
 
     @cached_property
     def _row_numbers(self) -> np.ndarray:
@@ -88,22 +92,23 @@ class Task:
         from exactshap.results.data import filtered_rows
 
         table, everything = self._whole, np.arange(self._whole.n_rows)
+        file = (self.model if self.is_saved else self.file).name
         if isinstance(self.rows, str):
             kept = filtered_rows(table, table.names or (), self.rows)
             if not kept.any():
-                raise InputError(f"No row of {self.file.name} has {self.rows}", do="Widen the filter of --rows")
+                raise InputError(f"No row of {file} has {self.rows}", do="Widen the filter of --rows")
             return everything[kept]
         if self.rows is None or isinstance(self.rows, slice):
             return everything[self.rows or slice(None)]
         outside = next((i for i in self.rows if not -table.n_rows <= i < table.n_rows), None)
         if outside is not None:
-            raise InputError(f"There is no row {outside}", f"{self.file.name} has {table.n_rows} rows, numbered from 0")
+            raise InputError(f"There is no row {outside}", f"{file} has {table.n_rows} rows, numbered from 0")
         return everything[self.rows]
 
     @property
     def first_row(self) -> int:
         """Return the number of the first chosen row."""
-        return 0 if self.is_saved else int(self._row_numbers[0])
+        return int(self._row_numbers[0])
 
     @cached_property
     def table(self) -> Table:

@@ -89,12 +89,12 @@ def explain(
             raise InputError("--rows is for one file of results", f"Got --out {output}", "Name a file: --out values.csv")
         _stream_files(task, output, report, index=index, order=order, **of_folders)
         return
-    if of_folders != _OF_FOLDERS or (task.keep and (output is None or output.suffix.lower() == ".npz")):
-        what = (
-            "--batch-rows, --no-resume, --on-bad-rows, --top-k, --dtype (and, but for a table of values, --keep) "
-            "are for a folder of results"
-        )
-        raise InputError(what, f"Got --out {output}" if output else "--out is missing", "Name a folder: --out results")
+    got = f"Got --out {output}" if output else "--out is missing"
+    if of_folders != _OF_FOLDERS:
+        what = "--batch-rows, --no-resume, --on-bad-rows, --top-k and --dtype are for a folder of results"
+        raise InputError(what, got, "Name a folder: --out results")
+    if task.keep and (output is None or output.suffix.lower() == ".npz"):
+        raise InputError("--keep copies columns to a table of values", got, "Name a folder, or a .csv or .parquet file")
     for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
         check_target(path, suffixes)
     if report is not None:
