@@ -116,15 +116,14 @@ def check_frontier(frontier: Iterable[Sequence[int]], n_players: int) -> Sets:
 
 
 def set_products(rows: np.ndarray, sets: Sets) -> np.ndarray:
-    """Return the product over each set of columns, for every row, of shape (n_rows, n_sets)."""
-    columns = np.empty((len(rows), len(sets)))
-    start = 0
+    """Return the product over each set of columns, for every row, of shape (n_rows, n_sets), in the type of ``rows``."""
+    columns, products, start = np.ascontiguousarray(rows.T), np.empty((len(sets), len(rows)), rows.dtype), 0
     # Sets of one size are a rectangular index, so that one product is enough
     for _, group in itertools.groupby(sets, len):
         members = np.array(list(group))
-        columns[:, start : start + len(members)] = rows[:, members].prod(axis=2)
+        products[start : start + len(members)] = columns[members].prod(axis=1)
         start += len(members)
-    return columns
+    return products.T
 
 
 def unanimity_columns(masks: np.ndarray, sets: Sets) -> np.ndarray:
