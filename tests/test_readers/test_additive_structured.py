@@ -1,6 +1,7 @@
 """Objects with ``partial(columns)`` and ``get_all_unique_fs()`` are read term by term."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from exactshap import explain
@@ -64,6 +65,7 @@ class AnswersEveryName:
         return lambda *args: [name]
 
 
-def test_objects_that_answer_every_name_have_no_terms():
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+def test_objects_that_answer_every_name_have_no_terms(kind):
     with pytest.raises(UnsupportedModelError, match="No exact reader"):
-        explain(AnswersEveryName(), X, BACKGROUND)
+        explain(AnswersEveryName(), kind(X), kind(BACKGROUND))

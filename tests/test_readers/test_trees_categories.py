@@ -37,6 +37,8 @@ def frames(n=240):
         "polars Categorical": cast(pl.Categorical, pl.Categorical),
         "polars Enum": cast(pl.Enum(CITIES), pl.Enum(SIZES)),
         "polars Enum, other order": cast(pl.Enum(CITIES[::-1]), pl.Enum(SIZES[::-1])),
+        "pandas, more names": categorical(["idle", *CITIES], [*SIZES, "idle"]),
+        "polars Enum, more names": cast(pl.Enum(["idle", *CITIES]), pl.Enum([*SIZES, "idle"])),
     }
     code = every["pandas"].city.cat.codes % 3 + every["pandas"]["size"].cat.codes * plain.b
     return every, (plain.a + code).to_numpy()

@@ -406,8 +406,8 @@ def _background(background: TableLike, model: Model, align: bool) -> Table:
     if align:
         table = aligned(table, model)
     names = getattr(model, "feature_names_in_", None)
-    # FLAML names the columns that it makes, interpret those of arrays; their readers compare
-    if names is None or type(model).__module__.startswith(("flaml", "interpret")):
+    # FLAML names the columns that it makes, interpret those of arrays; their readers compare. LightGBM's CVBooster answers every name
+    if names is None or callable(names) or type(model).__module__.startswith(("flaml", "interpret")):
         return table
     owner = type(model).__name__
     return check_columns(table, [str(n) for n in names], len(names), owner=owner, what="background", align=align)

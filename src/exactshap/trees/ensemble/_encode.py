@@ -83,7 +83,7 @@ def readable(model: Columns, table: TableLike) -> Any:
     """Return the table, with the same cells, in a form that the library predicts.
 
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
-    dictionaries too), and CatBoost does not know arrow tables.
+    dictionaries too), and CatBoost does not know arrow tables. XGBoost 3.4 refuses categories that only the dtype has.
     """
     if model.library not in ("catboost", "lightgbm", "xgboost"):
         return table
@@ -98,7 +98,8 @@ def readable(model: Columns, table: TableLike) -> Any:
     if type(table.native).__module__.startswith("pandas"):
         refused = {"lightgbm": ("object", "ArrowDtype"), "xgboost": ("object", "str", "string")}.get(model.library, ())
         dtypes = [(str(dtype), type(dtype).__name__) for dtype in table.native.dtypes] if refused else []
-        return _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
+        table = _with_plain_numbers(model, table, [j for j, names in enumerate(dtypes) if not set(refused).isdisjoint(names)])
+        return _without_idle_categories(model, table) if model.library == "xgboost" and model.categories else table
     import narwhals.stable.v2 as nw
 
     frame = table.readable()
@@ -113,7 +114,7 @@ def readable(model: Columns, table: TableLike) -> Any:
     table = _with_plain_numbers(model, table, gaps)
     frame = table.readable()
     if model.library == "xgboost":
-        return _with_fixed_categories(table, frame)
+        return _with_fixed_categories(model, table, frame)
     coded = [name for name, kind in frame.schema.items() if isinstance(kind, (nw.Categorical, nw.Enum))]
     if not (coded or frame.implementation.is_pyarrow()):
         return table
@@ -122,15 +123,37 @@ def readable(model: Columns, table: TableLike) -> Any:
     return replace(table, native=frame.to_pandas())
 
 
-def _with_fixed_categories(table: TableLike, frame: TableLike) -> Any:
-    """Return the table with Enum instead of polars' Categorical columns, which XGBoost 3.4 refuses."""
+def _without_idle_categories(model: Columns, table: TableLike) -> Any:
+    """Return a pandas table without categories that neither the model nor a cell has."""
+    native = table.native
+    for j in _categorical_columns(table):
+        column, known = native.iloc[:, j], model.categories[j]
+        if known is not None and not set(column.cat.categories).issubset(known):
+            used = column.cat.remove_unused_categories()
+            if set(used.cat.categories).issubset(known):
+                native = native.copy(deep=False)
+                native.isetitem(j, used)
+    return replace(table, native=native)
+
+
+def _with_fixed_categories(model: Columns, table: TableLike, frame: TableLike) -> Any:
+    """Return the table with an Enum of the cells' names instead of polars' Categorical columns and Enums of more names.
+
+    XGBoost 3.4 refuses those of open-ended columns, and names that the model does not know.
+    """
     import narwhals.stable.v2 as nw
 
-    open_ended = [name for name, kind in frame.schema.items() if isinstance(kind, nw.Categorical)]
-    if not (open_ended and frame.implementation.is_polars()):
+    if not frame.implementation.is_polars():
         return table
-    fixed = [frame[name].cast(nw.Enum(sorted(frame[name].drop_nulls().unique().to_list()))) for name in open_ended]
-    return replace(table, native=frame.with_columns(*fixed).to_native())
+    known = dict(zip(table.names, model.categories, strict=False))  # no names: the model knows codes only
+    coded = [
+        name
+        for name, kind in frame.schema.items()
+        if isinstance(kind, nw.Categorical)
+        or (isinstance(kind, nw.Enum) and known.get(name) and not set(kind.categories).issubset(known[name] or ()))
+    ]
+    fixed = [frame[name].cast(nw.Enum(sorted(frame[name].drop_nulls().unique().to_list()))) for name in coded]
+    return replace(table, native=frame.with_columns(*fixed).to_native()) if fixed else table
 
 
 def _with_plain_numbers(model: Columns, table: TableLike, columns: list[int]) -> Any:
