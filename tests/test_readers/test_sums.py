@@ -10,7 +10,7 @@ from catboost import CatBoostRegressor as SymmetricTrees
 from lightgbm import LGBMRegressor
 from sklearn import ensemble, linear_model, multioutput
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -230,6 +230,22 @@ def test_what_the_models_refuse_is_named_by_its_row(name):
     rows[3333, 2] = np.nan
     with pytest.raises(InputError, match="row 3333, column"):
         explain(fitted(name), rows, BACKGROUND, n_jobs=2)
+
+
+@pytest.mark.parametrize(
+    ("model", "unit"),
+    [
+        (OneVsRestClassifier(LogisticRegression()), "log-odds of class yes"),
+        (OneVsRestClassifier(SVC()), "decision function of class yes"),
+        (OneVsOneClassifier(LinearSVC()), "decision function of yes vs no"),
+        (
+            GaussianProcessClassifier(optimizer=None),
+            "latent mean of class yes (before the link and the averaging over the posterior)",
+        ),
+    ],
+)
+def test_units_name_the_class_of_two(model, unit):
+    assert explain(model.fit(X[:60], BINARY[:60]), ROWS[:1], BACKGROUND).unit == unit
 
 
 # -- frames, precisions and columns ---------------------------------------------------------------------------------------

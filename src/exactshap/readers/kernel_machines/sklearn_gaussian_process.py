@@ -66,12 +66,13 @@ def _classifier(model: Model, request: Request) -> Reader:
     expansion = merge([_latent_expansion(part) for part in parts])
     outputs = Outputs.of(names, request.output, owner="GaussianProcessClassifier")
     posterior, request = attach(request, [_latent_process(parts[k]) for k in outputs.numbers])
+    of_class = f" of class {names[0]}" if len(names) == 1 else ""
     return KernelReader(
         model,
         request,
         expansion.outputs(outputs.numbers),
         outputs,
-        unit="latent mean (before the link and the averaging over the posterior)",
+        unit=f"latent mean{of_class} (before the link and the averaging over the posterior)",
         predict=functools.partial(_latent, model, outputs),
         posterior=posterior,
     )

@@ -83,6 +83,8 @@ def _read_scores(model: Model, request: Request) -> Reader:
     unit = parts[0].traits.unit.split(" of class ")[0]
     if unit.startswith("log-odds") and len(names) > 1 and not getattr(model, "multilabel_", True):
         unit = f"one-vs-rest {unit}"  # its probabilities are divided by their sum
+    if len(names) == 1:
+        unit = f"{unit} of {'' if ' vs ' in names[0] else 'class '}{names[0]}"
     kernel_machines = [part for part in parts if isinstance(part, KernelReader)]
     if len(kernel_machines) == len(parts):
         return KernelReader(
