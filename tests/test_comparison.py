@@ -118,6 +118,7 @@ def test_ordered_categories_keep_their_order():
     explained = linear(np.ones((12, 2)), names=["size", "x"], data=rows)
     assert explained.by("size").labels == ("s", "m", "l", "missing")
     assert explained.by(0).labels == ("s", "m", "l", "missing")
+    assert explained.by(rows["size"]).labels == ("s", "m", "l", "missing")
     unordered = linear(np.ones((12, 2)), names=["size", "x"], data=rows.assign(size=sizes.as_unordered()))
     assert unordered.by("size").labels == ("l", "m", "s", "missing")
 

@@ -22,6 +22,7 @@ from exactshap.results.comparison._picture import draw_cohorts
 from exactshap.results.data import (
     ExplanationData,
     as_days,
+    categories_in_order,
     cell_text,
     counted,
     frame_of,
@@ -175,7 +176,7 @@ def _cells(explanation: ExplanationData, column: Any) -> tuple[str, np.ndarray, 
         raise InputError("Rows are grouped by a column of the data or by one label for each row", got)
     if explanation.data is not None:
         warn_of_other_order(as_table(explanation.data), column, "column")
-    return str(getattr(column, "name", None) or "labels"), values, []
+    return str(getattr(column, "name", None) or "labels"), values, categories_in_order(column)
 
 
 def _column_of_data(explanation: ExplanationData, column: str | int) -> tuple[str, np.ndarray, list[Any]]:

@@ -11,6 +11,7 @@ from exactshap._runtime.optional import on_first_use
 from exactshap.results.data._cells import Cells as Cells
 from exactshap.results.data._cells import as_days as as_days
 from exactshap.results.data._cells import axis_name as axis_name
+from exactshap.results.data._cells import categories_in_order as categories_in_order
 from exactshap.results.data._cells import cell_text as cell_text
 from exactshap.results.data._cells import cells as cells
 from exactshap.results.data._cells import fingerprint as fingerprint

@@ -128,11 +128,16 @@ def in_order(texts: Iterable[str], table: Table, members: tuple[int, ...]) -> li
 
 
 def ordered_categories(table: Table, j: int) -> list[Any]:
-    """Return the categories of a column that orders them: pandas' ordered ones, and Enum of polars."""
+    """Return the categories of a column of a table that orders them."""
+    return categories_in_order(table.readable()[table.names[j]]) if table.names is not None else []
+
+
+def categories_in_order(column: object) -> list[Any]:
+    """Return the categories of a series that orders them, pandas' ordered ones and Enum of polars; of others none."""
     import narwhals.stable.v2 as nw
 
-    column = table.readable()[table.names[j]] if table.names is not None else None
-    return column.cat.get_categories().to_list() if column is not None and isinstance(column.dtype, nw.Enum) else []
+    series = nw.from_native(column, allow_series=True, pass_through=True)
+    return series.cat.get_categories().to_list() if isinstance(getattr(series, "dtype", None), nw.Enum) else []
 
 
 def axis_name(explanation: ExplanationData, j: int) -> str:
