@@ -274,6 +274,27 @@ def test_large_numbers_and_long_names_do_not_overlap(picture):
     assert "e+0" not in texts(ax)
 
 
+@pytest.mark.parametrize("n_columns", [2, 6, 12])
+def test_the_colour_bar_of_a_swarm_is_readable(n_columns):
+    (ax, bar) = (
+        linear(np.random.default_rng(0).normal(size=(9, n_columns)), value_function="interventional")
+        .plot.beeswarm()
+        .figure.axes
+    )
+    ax.figure.draw_without_rendering()
+    what, ends = bar.yaxis.label.get_window_extent(), [label.get_window_extent() for label in bar.get_yticklabels()]
+    assert not any(what.overlaps(end) for end in ends)
+
+
+def test_turned_names_of_pairs_have_one_line():
+    """Three turned lines lie across the name of the next column."""
+    names = ["a column with a name that somebody wrote as a whole sentence", "line\nbreak", "c"]
+    ax = bilinear(2, 3, feature_names=names).plot.interactions(0)
+    below = [label.get_text() for label in ax.get_xticklabels()]
+    assert not any("\n" in name for name in below)
+    assert {"line break", "c"} < set(below)
+
+
 def test_pictures_draw_into_parts_of_figures():
     (part, _) = plt.figure(layout="constrained").subfigures(1, 2)
     assert explanation().plot.beeswarm(ax=part.subplots()).figure is part

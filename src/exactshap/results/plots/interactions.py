@@ -12,7 +12,7 @@ from exactshap._runtime.types import Axes
 from exactshap._runtime.words import in_words
 from exactshap.results.data import ExplanationData, counted, game_title, row_name
 from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import escape, in_lines, new_axes
+from exactshap.results.plots._pyplot import CATEGORY_WIDTH, escape, in_lines, new_axes, shortened
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,9 @@ def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
         value = prepared.matrix[row, column]
         colour = "white" if abs(value) > 0.7 * limit else "black"
         ax.text(column, row, in_words(float(value), digits=2), ha="center", va="center", fontsize=8, color=colour)
-    ax.set_xticks(range(n), names, rotation=45, ha="right", rotation_mode="anchor")
+    # Turned names of several lines would cross their neighbours
+    below = [escape(shortened(" ".join(name.split()), CATEGORY_WIDTH)) for name in prepared.names]
+    ax.set_xticks(range(n), below, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
     ax.set_title(escape(prepared.what), fontsize=10)
     if prepared.n_left_out:

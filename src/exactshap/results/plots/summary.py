@@ -161,6 +161,12 @@ def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
     if dots is not None:
         bar = ax.figure.colorbar(dots, ax=ax, ticks=[0.0, 1.0], aspect=40, pad=0.02)
         bar.ax.set_yticklabels(["low", "high"])
-        bar.set_label("value of the feature (rings: text or missing)", fontsize=9, labelpad=-8)
+        # Between its ends where it fits, else to the right of their words
+        what, pad = (
+            ("value of the feature (rings: text or missing)", -8)
+            if n > 5
+            else ("value of the feature\n(rings: text, missing)", 2)
+        )
+        bar.set_label(what, fontsize=9, labelpad=pad)
         bar.outline.set_visible(False)
     return without_frame(ax)
