@@ -133,13 +133,15 @@ def test_tables_that_do_not_fit_are_refused_under_both_policies(policy):
     T, part = cases.table(5), Partition(cases.svr(), keep=["id"], on_bad_rows=policy)
     for other, error, text in (
         (T.drop(columns="bmi"), UnknownNameError, r"Missing: .'bmi'"),
-        (T.assign(y=1.0), UnknownNameError, r"unexpected: .'y'"),
+        (T.assign(y=1.0), UnknownNameError, r"Got 'y'. Name them in drop="),
         (T.drop(columns="id"), UnknownNameError, "no column 'id'"),
         (T.assign(bmi=["1", "2", "3", "4", "x"]), InputError, "'bmi' holds text instead of numbers"),
         (T.to_numpy(), InputTypeError, "table with names"),
     ):
         with pytest.raises(error, match=text):
             part(other)
+    with pytest.raises(InputTypeError, match=r"must be an Explainer. Got SVR. Pass Explainer\(model, background\)"):
+        Partition(cases.SVR(), keep=["id"], on_bad_rows=policy)
     assert list(Partition(cases.svr(), keep=["id"], drop=["y"])(T.assign(y=1.0)).columns) == ["id", *MADE]
 
 

@@ -108,6 +108,9 @@ class Partition(PackedOnce):
         dtype: str = "float64",
         offset: str | None = None,
     ) -> None:
+        if not isinstance(explainer, Explainer):
+            got = f"Got {type(explainer).__name__}"
+            raise InputTypeError("The 'explainer' parameter must be an Explainer", got, "Pass Explainer(model, background)")
         if on_bad_rows not in _POLICIES:
             raise UnknownNameError(f"Unknown policy on_bad_rows={on_bad_rows!r}", do=did_you_mean(on_bad_rows, _POLICIES))
         if isinstance(keep, str) or isinstance(drop, str):
@@ -234,8 +237,12 @@ class Partition(PackedOnce):
         own = set(reader.traits.feature_names)
         left_out = {name for name in names if name in outside or ((name in self.types or is_index(name)) and name not in own)}
         background = reader.traits.background
-        table = table.select([j for j, name in enumerate(names) if name not in left_out])
         has_names = reader.traits.fitted_names is not None or (background is not None and background.is_frame)
+        unknown = [name for name in names if name not in left_out and name not in own]
+        if has_names and unknown and own.issubset(names):
+            what, got = "The table has columns that are no features", f"Got {', '.join(map(repr, unknown[:10]))}"
+            raise UnknownNameError(what, got, "Name them in drop=, or in keep= to have them in the results")
+        table = table.select([j for j, name in enumerate(names) if name not in left_out])
         table = in_library_of(table, background) if has_names else table
         check_types(table, background)
         if has_names:
