@@ -239,6 +239,19 @@ def test_several_classes_against_the_first(labels):
     check_reader(model, WITH[:3], WITH[50:60])
 
 
+@pytest.mark.parametrize("kind", ["formula", "indicators", "array of indicators"])
+def test_names_of_classes(kind):
+    labels, table = np.digitize(Y, [-0.5, 0.5]) * 5, MIXED[["age", "dose"]]
+    if kind == "formula":
+        model = smf.mnlogit("labels ~ age + dose", MIXED.assign(labels=labels)).fit(disp=0)
+    else:
+        indicators = pd.get_dummies(labels, dtype=float)
+        model = sm.MNLogit(indicators if kind == "indicators" else indicators.to_numpy(), table).fit(disp=0)
+    first, *others = ("0", "1", "2") if kind.startswith("array") else ("0", "5", "10")
+    explanation = explain(model, table[:3], table[50:60])
+    assert (explanation.unit, explanation.output_names) == (f"log-odds against class {first}", tuple(others))
+
+
 @pytest.mark.parametrize("kind", ["several classes by terms", "a mixture"])
 @pytest.mark.filterwarnings("ignore")
 def test_the_way_out_works(kind):

@@ -129,8 +129,11 @@ def _frame_call(kind: str, names: tuple[str, ...]) -> FrameCall:
 def _classes(fitted: Model) -> tuple[str, ...]:
     """Return the names of the classes; the others are compared with the first."""
     given = fitted.data.orig_endog
-    known = given.cat.categories if hasattr(given, "cat") else np.unique(np.asarray(given)) if np.ndim(given) == 1 else ()
-    return tuple(map(str, known)) if len(known) == fitted.J else tuple(f"class {k}" for k in range(int(fitted.J)))
+    if np.ndim(given) == 2 and given.shape[1] > 1:  # an indicator of each class
+        return tuple(map(str, getattr(given, "columns", range(given.shape[1]))))
+    known = given.cat.categories if hasattr(given, "cat") else np.unique(np.asarray(given))
+    # formulas make numbers floats, in a frame of one column
+    return tuple(str(label).removesuffix(".0") if np.ndim(given) == 2 else str(label) for label in known)
 
 
 def _unit(model: Model) -> str:
