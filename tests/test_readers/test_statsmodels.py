@@ -263,3 +263,16 @@ def test_the_way_out_works(kind):
     with pytest.raises((UnsupportedStructureError, UnsupportedModelError), match=r"explain\(model.predict, X, background\)"):
         explain(model, rows[:2], rows[50:60])
     assert explain(model.predict, rows[:2], rows[50:60]).certificate().passed
+
+
+def test_the_way_out_of_smooth_terms_is_one():
+    from statsmodels.gam.api import BSplines, GLMGam
+
+    table = MIXED[["age", "dose"]]
+    smoother = BSplines(table[["age"]], df=[5], degree=[3])
+    model = GLMGam.from_formula("y ~ dose", MIXED.assign(y=Y), smoother=smoother, alpha=1.0).fit()
+    with pytest.raises(UnsupportedStructureError, match=r"explain\(lambda") as caught:
+        explain(model, table[:2], table[50:60])
+    way = str(caught.value).split("explain(")[1].split(", X, background")[0]
+    function = eval(way, {"model": model})
+    assert explain(function, table[:2], table[50:60]).certificate().passed
