@@ -6,10 +6,11 @@ import pickle
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, RandomForestRegressor, VotingRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
@@ -186,6 +187,28 @@ def test_models_pipelines_outputs_groups_and_players(way):
     assert explainer(X[:0]).values.shape == (0, 2, 3)
     assert explainer.plan(X).exact == (way != "observational-copula")
     assert explain(curve, X, Z, **settings, index="k-sii", order=2).interactions.shape == (2, 3, 3)
+
+
+CUT = KBinsDiscretizer(3, encode="onehot-dense", strategy="uniform")
+PARTS = {  # steps and members that drop, encode or mix columns
+    "dropped": make_pipeline(make_column_transformer(("passthrough", [0, 2])), LinearRegression()),
+    "dropped before a kernel": make_pipeline(make_column_transformer(("passthrough", [0, 2])), SVR()),
+    "cut": make_pipeline(CUT, LinearRegression()),
+    "polynomials": make_pipeline(StandardScaler(), PolynomialFeatures(2), LinearRegression()),
+    "some columns each": BaggingRegressor(SVR(), 4, max_features=0.5, random_state=0),
+    "two families": VotingRegressor([("kernel", SVR()), ("line", LinearRegression())]),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_steps_do_with_columns_is_known_as_they_come(name):
+    model = PARTS[name].fit(Z, curve(Z))
+    told, of_function = (
+        explain(one, X, Z, value_function="observational") for one in (model, lambda rows: model.predict(rows))
+    )
+    np.testing.assert_array_equal(told.values, of_function.values)
+    with pytest.raises(InputError, match="Pass background="):
+        explain(model, X, value_function="observational")
 
 
 def test_many_players_are_sampled():

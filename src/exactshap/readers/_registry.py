@@ -15,7 +15,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExplanationWarning, InputTypeError, UnknownNameError, UnsupportedModelError, message, warn
 from exactshap.readers._base import Reader, is_of_target
 from exactshap.readers._identity import answering_method, library_class, replaced
-from exactshap.readers._request import CONDITIONAL, Request
+from exactshap.readers._request import CONDITIONAL, NoConditionalMeans, Request
 from exactshap.readers._ways_out import asks_loss, no_loss, refuse_missing_attribute, require_fitted_at_all
 
 # class (in the model's MRO, by module and name; "module.*" is every class of a package) -> reader module[:function]
@@ -237,11 +237,16 @@ def read(model: Model, request: Request) -> Reader:
     without_lost_threads()
     try:
         return _read(model, request)
+    except NoConditionalMeans:
+        # Only the outermost model takes all columns, as they come: steps inside drop and encode some.
+        if request.players is not None:
+            raise
+        return _read_conditional(model, request)
     except UnknownNameError:
         is_response = isinstance(request.output, str) and request.output == "response"
         if not is_response and not asks_loss(request.output):
             raise
-        plain = _read(model, dataclasses.replace(request, output="auto"))
+        plain = read(model, dataclasses.replace(request, output="auto"))
         if is_response:
             # Models that predict their target add up responses already.
             if is_of_target(plain.traits.unit):
@@ -265,7 +270,9 @@ def _read(model: Model, request: Request) -> Reader:
         known = known_class(model)
     # Before the family, as conditional means of trees and others are estimated from predictions alone.
     if _is_conditional(model, known, request.value_function):
-        return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)
+        if request.players is not None:
+            raise NoConditionalMeans
+        return _read_conditional(model, request)
     # A subclass with its own predict must not be read as its parent, which is another function.
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
@@ -285,6 +292,11 @@ def _read(model: Model, request: Request) -> Reader:
         return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
     # Which of its methods is meant is for the user to say, and a library's model is never sampled unasked
     raise UnsupportedModelError(_unknown(model))
+
+
+def _read_conditional(model: Model, request: Request) -> Reader:
+    """Read a model by conditional means of its predictions."""
+    return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)  # type: ignore[no-any-return]
 
 
 def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:

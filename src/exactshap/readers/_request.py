@@ -100,6 +100,13 @@ _VALUE_FUNCTIONS_ELSEWHERE = {
 }
 
 
+class NoConditionalMeans(Exception):
+    """Say that conditional means must be those of the whole model's predictions.
+
+    A part of it has none of its own, or does not see all columns as they come. The outermost ``read`` answers it.
+    """
+
+
 def _route(name: str, known: tuple[str, ...]) -> str:
     """Return the alternative to an unknown setting."""
     # In shapiq both are settings of the explainer.
@@ -135,6 +142,8 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
                 "Got background=None",
                 "Pass background=X_reference (a frame or array of rows to compare with)",
             )
+    if name in CONDITIONAL and name not in supported:
+        raise NoConditionalMeans
     if not isinstance(name, str) or name not in supported:
         # A list or a mapping in the place of a name cannot be looked up.
         name = str(name)
