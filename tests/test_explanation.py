@@ -299,6 +299,13 @@ def test_frames_of_outputs_and_sets_have_one_column_each():
 # --- other libraries --------------------------------------------------------------------------------------------------
 
 
+def test_an_explanation_in_the_place_of_an_array_names_its_values():
+    """NumPy would take rows of rows without end."""
+    for use in (np.asarray, np.abs):
+        with pytest.raises(InputTypeError, match=r"Take explanation\.values, or explanation\.to_shap\(\)"):
+            use(linear(X))
+
+
 def test_to_shap_is_the_real_class_with_the_same_numbers():
     data = pandas.DataFrame({"x0": X[:, 0], "x1": ["b", "a", None, "b", "c", "a"], "x2": X[:, 2] > 0}, index=list("uvwxyz"))
     explanation = linear(X, data=data, std_error=np.ones((6, 3)))

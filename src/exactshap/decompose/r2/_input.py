@@ -254,7 +254,7 @@ def target_of(model: Model, y: Column, table: Table) -> np.ndarray:
             i = int(np.argmax(unknown))
             raise InputError(
                 f"`y` holds a label that the model was not fitted with, at row {i}",
-                f"Got {values[i]!r}; the classes are {list(classes)}",
+                f"Got {values.tolist()[i]!r}; the classes are {np.asarray(classes).tolist()}",
             )
         return (values == classes[1]).astype(float)
     return _finite(values, "y")

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from exactshap.errors import InputError
+from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate
@@ -80,6 +80,11 @@ class ExplanationData:
 
     def __len__(self) -> int:
         return self.n_rows
+
+    def __array__(self, *settings: Any) -> Any:
+        # NumPy would take rows of rows without end
+        do = "Take explanation.values, or explanation.to_shap() for the pictures of shap"
+        raise InputTypeError("An explanation is more than an array", f"Got {type(self).__name__}", do)
 
     def __getitem__(self, rows: Any) -> Any:
         """Return the explanation of some rows: an int, a slice, a boolean mask (a Series too) or an array of row numbers.
