@@ -132,7 +132,7 @@ def ordered_categories(table: Table, j: int) -> list[Any]:
     return categories_in_order(table.readable()[table.names[j]]) if table.names is not None else []
 
 
-def categories_in_order(column: object) -> list[Any]:
+def categories_in_order(column: Any) -> list[Any]:
     """Return the categories of a series that orders them, pandas' ordered ones and Enum of polars; of others none."""
     import narwhals.stable.v2 as nw
 
