@@ -94,7 +94,10 @@ def test_the_colour_of_choice_is_the_partner():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     values = np.zeros_like(X)
-    values[:, 0] = X[:, 0] + X[:, 0] * X[:, 3]
+    values[:, [0, 3]] = 0.5 * (X[:, 0] * X[:, 3])[:, None]
+    values[:, 0] += X[:, 0]
+    values[:, 2] = X[:, 2]
+    X[:, 1] = X[:, 0] * X[:, 3]  # an idle column that goes with the values even better
     prediction = values.sum(axis=1)
     explanation = linear(X, values=values, baseline=0 * prediction, prediction=prediction, residual=0 * prediction)
     assert "x3" in explanation.plot.scatter("x0", color="auto").figure.axes[-1].get_ylabel()

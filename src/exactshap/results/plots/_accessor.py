@@ -113,7 +113,7 @@ class PlotAccessor:
     ) -> Any:
         """Draw a feature's values against its own numbers. Another feature may colour them.
 
-        ``color="auto"`` takes the feature that correlates most with the values at similar cells of ``feature``.
+        ``color="auto"`` takes the feature with values of its own that correlates most with the values at similar cells of ``feature``.
         """
         rows = self._single(output)
         player = self._player(feature)

@@ -128,7 +128,8 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
     r"""Return the player that explains ``j``'s values best at similar cells.
 
     Pairs of order 2 decide where the explanation has them: the largest mean magnitude. Otherwise rows are cut into bins along the
-    cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is no measure of interaction.
+    cells of ``j``, and the squared correlations of values and cells within the bins are added up. It is no measure of interaction,
+    but a player without any value of its own, such as an identifier, has none and is left out.
     """
     n, d = explanation.n_rows, explanation.n_players
     if d == 1:
@@ -145,10 +146,11 @@ def strongest_colour(explanation: ExplanationData, j: int) -> int | None:
     values, _ = near_one(explanation.values[rows, j])
     numbers = [near_one(column)[0] for column in shown.numbers.T]
     order = np.argsort(shown.numbers[:, j], kind="stable")
+    candidates = np.flatnonzero(explanation.values.any(axis=0))
     strength = np.zeros(d)
     for part in np.array_split(order, max(1, len(rows) // _ROWS_OF_BIN)):
-        for k in range(d):
-            strength[k] += 0.0 if k == j else len(part) * _squared_correlation(values[part], numbers[k][part])
+        for k in candidates[candidates != j]:
+            strength[k] += len(part) * _squared_correlation(values[part], numbers[k][part])
     return int(strength.argmax()) if strength.any() else None
 
 
