@@ -9,13 +9,13 @@ import polars
 import pytest
 from scipy import sparse
 from sklearn.cluster import KMeans
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import KernelPCA
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import OrdinalEncoder, PolynomialFeatures, StandardScaler
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.tree import DecisionTreeRegressor
@@ -388,6 +388,18 @@ def test_a_gap_in_a_pipeline_is_named_by_the_column_of_the_user(middle, of_frame
     gap.loc[2, "bmi"] = np.nan
     with pytest.raises(InputError, match=r"contains NaN \(first at row 2, column 'bmi'\)"):
         explain(model, gap if of_frames else gap.to_numpy(), frame[:9] if of_frames else frame[:9].to_numpy())
+
+
+@pytest.mark.parametrize("where", ["X", "background"])
+def test_a_text_in_a_pipeline_is_named_by_the_column_of_the_user(where):
+    """Transformers put columns in another order: column 2 of what they make is another of the user's."""
+    frame = pd.DataFrame({"age": A[:, 0], "city": np.resize(["u", "v"], len(A)), "income": A[:, 1]})
+    columns = make_column_transformer((OrdinalEncoder(), ["city"]), ("passthrough", ["age", "income"]))
+    model = make_pipeline(columns, GradientBoostingClassifier(n_estimators=3)).fit(frame, LABELS)
+    rows = {"X": frame[:4], "background": frame[4:9]}
+    rows[where] = rows[where].assign(income="n/a")
+    with pytest.raises(InputError, match=rf"In `{where}`, column 'income' holds text.*Got str such as 'n/a'"):
+        explain(model, rows["X"], rows["background"])
 
 
 def test_weights_whose_sum_overflows_are_weights():

@@ -158,18 +158,20 @@ class Table:
             series = series.dt.replace_time_zone(None)
         return series.to_numpy()
 
-    def numeric(self, *, what: str = "X", absent: float = 0.0, categories: bool = False) -> np.ndarray:
+    def numeric(
+        self, *, what: str = "X", absent: float = 0.0, categories: bool = False, names: Sequence[str] | None = None
+    ) -> np.ndarray:
         """Return a read-only float64 array of shape (n_rows, n_columns). NaN stays; text and dates are refused by column.
 
         ``absent`` is the value of cells that a sparse matrix does not store. With ``categories``, those of numbers are numbers, as for
-        models that know no categories.
+        models that know no categories. ``names`` are those of the columns of an array.
         """
         if self.is_sparse:
             # Cells that are not stored are 0 for most models, but missing for XGBoost
             numbers = numeric_array(self.native.toarray(), what)
             return numbers if absent == 0.0 else np.where(stored_mask(self.native), numbers, absent)
         if not self.is_frame:
-            return numeric_array(self.native, what)
+            return numeric_array(self.native, what, names)
         # Wide integers may have lost digits: then each column is checked separately
         if self.is_plain and (values := plain_numbers(self.native, self.dtypes)) is not None:
             return values
@@ -329,12 +331,13 @@ def narwhals() -> Any:
     return nw
 
 
-def numeric_array(array: np.ndarray, what: str) -> np.ndarray:
+def numeric_array(array: np.ndarray, what: str, names: Sequence[str] | None = None) -> np.ndarray:
     """Return an array of numbers, or of objects that are numbers, as float64."""
     if array.dtype.kind in "fiub":
         return _exact_float64(array, what)
     if array.dtype.kind == "O":
-        columns = [_numeric_object(array[:, j], f"column {j}", what) for j in range(array.shape[1])]
+        labels = range(array.shape[1]) if names is None else map(repr, names)
+        columns = [_numeric_object(column, f"column {label}", what) for label, column in zip(labels, array.T, strict=True)]
         return np.stack(columns, axis=1)
     raise _not_numeric(array.dtype, "the array", what)
 

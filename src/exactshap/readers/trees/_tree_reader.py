@@ -89,7 +89,7 @@ class TreeReader(Reader):
         if self.traits.value_function == "path_dependent":
             ensemble.require_covers("value function", "Pass background=X_reference for the interventional one")
         else:
-            rows = encode(ensemble, self.traits.reference, "background")
+            rows = encode(ensemble, self.traits.reference, "background", self.traits.feature_names)
             check_cells(ensemble.trees, rows, "background")
             # Here, as v(empty) is the sum of our own routing: a misread split would move every value without a sign.
             self._check_background(self.predict(self.traits.reference), rows)
@@ -110,9 +110,13 @@ class TreeReader(Reader):
             raise
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = solve_trees(self._prepared, encode(self.ensemble, X), semivalue, order, with_residual=False)
+        solution = solve_trees(self._prepared, self._encoded(X), semivalue, order, with_residual=False)
         reading = self.ensemble.reading
         return solution.renamed(f"{solution.method}; {reading}") if reading else solution
+
+    def _encoded(self, X: Table) -> np.ndarray:
+        """Encode rows; what is refused is named by its column, also in arrays that a pipeline makes."""
+        return encode(self.ensemble, X, names=self.traits.feature_names)
 
     def game(self, X: Table) -> ProductGame:
         rows = None if self.traits.background is None else encode(self.ensemble, self.traits.background, "background")
@@ -171,7 +175,7 @@ class TreeReader(Reader):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         # What a call refuses, with its error and not that of the library
-        encode(self.ensemble, few)
+        self._encoded(few)
         solving = self._prepared.cost(n_rows, -(-n_rows // block_rows), order)
         return solving + Cost(bytes=block_rows * self._row_bytes(order))
 

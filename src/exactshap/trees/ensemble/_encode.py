@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -37,26 +38,27 @@ class Columns(Protocol):
     def hashed(self) -> HashedColumns | None: ...
 
 
-def encode(model: Columns, table: TableLike, what: str = "X") -> np.ndarray:
+def encode(model: Columns, table: TableLike, what: str = "X", names: Sequence[str] | None = None) -> np.ndarray:
     """Return float64 (n_rows, n_features) for a :class:`~exactshap.frames.Table`: codes in categorical columns, NaN if missing.
 
     Arrays hold codes already (scikit-learn's hold categories). In frames, categorical columns hold the categories' names;
     those that the model never saw are missing values, as in LightGBM and scikit-learn, with an ExplanationWarning.
     XGBoost 3.2 gives unseen names the code of a neighbour, so they are refused there. CatBoost hashes any name.
-    ``what`` names the table in messages.
+    ``what`` names the table in messages, ``names`` the columns of an array.
     """
     if model.hashed is not None:
         return model.hashed.encode(table, what)
     if not model.categories and math.isnan(model.missing_value) and model.library != "lightgbm":
-        return table.numeric(what=what, absent=model.absent, categories=True)
+        return table.numeric(what=what, absent=model.absent, categories=True, names=names)
     named = _named_categories(model, table, what)
     if not named and model.library == "lightgbm":
-        return _without_zeros(table.numeric(what=what))
+        return _without_zeros(table.numeric(what=what, names=names))
     plain = [j for j in range(table.n_columns) if j not in named]
     X = np.empty((table.n_rows, table.n_columns))
     if plain:
         rest = table.select(plain) if named else table
-        X[:, plain] = rest.numeric(what=what, absent=model.absent, categories=True)
+        left = names if names is None else [names[j] for j in plain]
+        X[:, plain] = rest.numeric(what=what, absent=model.absent, categories=True, names=left)
     has_missing = not np.isnan(model.missing_value)
     if has_missing:
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
