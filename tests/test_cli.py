@@ -15,6 +15,7 @@ import pandas
 import pytest
 import rich.console
 import skops.io as skops
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
@@ -245,6 +246,16 @@ def test_the_module_is_the_command_and_its_help_is_light():
         done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
     assert done.stdout == f"exactshap {__version__}\n"
+
+
+def test_what_is_printed_names_the_options_of_the_command(files, fitted, capsys):
+    """``--output`` is a file here: whoever typed it for a probability found a folder of that name."""
+    _, X, y = fitted
+    joblib.dump(LogisticRegression().fit(X, y > 0), "classifier.joblib")
+    assert run("explain", "classifier.joblib", "data.csv", *COMMON, "--background", "background.csv") == 0
+    assert "For probabilities pass --model-output probability and" in " ".join(capsys.readouterr().out.split())
+    assert run("explain", "classifier.joblib", "data.csv", *COMMON, "--model-output", "proba") == 2
+    assert "pass --model-output probability and background rows" in capsys.readouterr().err
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import re
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -19,17 +18,6 @@ from exactshap._runtime.process_settings import without_collection
 from exactshap.errors import ExactshapError, printable
 
 __all__ = ["COMMANDS", "main"]
-
-# an argument of Python in messages -> the option to type
-_TYPED = (
-    (r"Got background=None", "--background is missing"),
-    (r"background=(X_\w+)?(?=[ .])", "--background FILE"),
-    (r"align=True", "--align"),
-    (r"value_function=", "--value-function "),
-    (r"n_jobs=", "--jobs "),
-    (r"on_bad_rows=\"mark\"", "--on-bad-rows mark"),
-    (r"resume=False", "--no-resume"),
-)
 
 # command -> file in this folder and its function
 COMMANDS = {
@@ -124,23 +112,14 @@ def _print_error(text: str) -> None:
 
 
 def _described(error: Exception) -> tuple[str, int]:
+    from exactshap.cli._io import as_options
+
     if isinstance(error, ExactshapError) or type(error).__name__ == "NotFittedError":
-        return _as_options(str(error)), 2
+        return as_options(str(error)), 2
     if isinstance(error, OSError):
         return f"{error.strerror or error}: {error.filename}" if error.filename else str(error), 2
     hint = "Run again with --debug for the traceback, and report it with the output of: exactshap show-versions"
     return f"{type(error).__name__}: {error}. {hint}.", 1
-
-
-def _as_options(text: str) -> str:
-    """Replace arguments of Python in a message by options of the command.
-
-    >>> _as_options("Got background=None. Pass background=X_reference or align=True.")
-    '--background is missing. Pass --background FILE or --align.'
-    """
-    for argument, option in _TYPED:
-        text = re.sub(argument, option, text)
-    return text
 
 
 def _quiet_warnings() -> None:
@@ -148,6 +127,8 @@ def _quiet_warnings() -> None:
     import warnings
 
     def show(text: Any, *_: Any, **__: Any) -> None:
-        _print_error(f"Warning: {text}")
+        from exactshap.cli._io import as_options
+
+        _print_error(f"Warning: {as_options(str(text))}")
 
     warnings.showwarning = show  # type: ignore[assignment]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
@@ -26,6 +27,21 @@ _BINARY_BOOSTERS = (".cbm", ".bst", ".model")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _ROWS_TRIED = 1000  # of a CSV file, for leading zeros
 LINE_READ = 2**16  # characters of a file's first line
+# an argument of Python in messages -> the option to type
+_TYPED = (
+    (r"Got background=None", "--background is missing"),
+    (r"background=(X_\w+)?(?=[ .])", "--background FILE"),
+    (r"align=True", "--align"),
+    (r"value_function=", "--value-function "),
+    (r"n_jobs=", "--jobs "),
+    (r"on_bad_rows=\"mark\"", "--on-bad-rows mark"),
+    (r"resume=False", "--no-resume"),
+    (r"\boutput=\"(\w+)\"", r"--model-output \1"),
+    (r"\boutput= out\b", "--model-output out"),
+    (r"\bbudget=(?=\d)", "--budget "),
+    (r" or tol=\S+(?= asks)", ""),
+    (r"\b(drop|keep|groups)=(?=[ ,.]|$)", r"--\1"),
+)
 # Room -> its estimators and the data classes that fitted estimators hold
 _OWN_TYPES = {
     "exactshap.estimators": (
@@ -52,6 +68,19 @@ _OWN_TYPES = {
     "exactshap.kernels": ("RBF", "Cauchy", "Chi2", "Component", "Constant", "Laplacian", "Linear", "Polynomial", "White"),
     "exactshap.kernels._algebra": ("Product", "Sum"),
 }
+
+
+def as_options(text: str) -> str:
+    """Replace arguments of Python in a text by options of the command; ``--output`` is a file there.
+
+    >>> as_options("Got background=None. Pass background=X_reference or align=True.")
+    '--background is missing. Pass --background FILE or --align.'
+    >>> as_options('For probabilities pass output="probability" and background rows. Name them in drop=, or in keep=.')
+    'For probabilities pass --model-output probability and background rows. Name them in --drop, or in --keep.'
+    """
+    for argument, option in _TYPED:
+        text = re.sub(argument, option, text)
+    return text
 
 
 def console() -> Any:

@@ -16,7 +16,7 @@ from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
 from exactshap.cli import _options as options
-from exactshap.cli._io import check_target, console, take_columns, write_table
+from exactshap.cli._io import as_options, check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
 from exactshap.errors import InputError
 
@@ -277,7 +277,7 @@ def show_explanation(explanation: exactshap.Explanation) -> None:
     from exactshap.results.data import counted
 
     screen = console()
-    screen.print(repr(explanation))
+    screen.print(as_options(repr(explanation)))
     views = [("", explanation)]
     if explanation.output_names is not None:
         views = [(f", output {name!r}", explanation.output(k)) for k, name in enumerate(explanation.output_names)]
