@@ -136,6 +136,25 @@ def test_coordinates_are_two_apart_on_average():
     assert not same.any()
 
 
+DAYS = np.array(["2024-01-01", "2024-01-02", "NaT"], "M8[s]")
+CELLS = {  # of the background, and the same ones otherwise
+    "scalars of NumPy": (["a", "b", None], [np.str_("a"), np.str_("b"), None]),
+    "what is missing": (["a", "b", None], ["a", "b", float("nan")]),
+    "units of dates": (DAYS, DAYS.astype("M8[ns]")),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_are_the_same_however_they_are_held(name):
+    pandas = pytest.importorskip("pandas")
+    first, other = (
+        pandas.DataFrame({"column": pandas.Series(cells, dtype=getattr(cells, "dtype", object))}) for cells in CELLS[name]
+    )
+    coordinates = Coordinates.of(as_table(first), np.full(3, 1 / 3), [[0]])
+    np.testing.assert_array_equal(coordinates(as_table(first))[0], coordinates(as_table(other))[0])
+    assert coordinates(as_table(first))[0].any(axis=1).all()
+
+
 def worth(rows):
     return (np.asarray(rows["kind"]) == "b") * 1.0 + np.nan_to_num(np.asarray(rows["size"], float)) * 2.0
 

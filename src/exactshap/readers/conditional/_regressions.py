@@ -16,7 +16,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count
 from exactshap.errors import ExactshapError
-from exactshap.frames import Table
+from exactshap.frames import Table, is_missing
 from exactshap.solvers.rkhs import check_eta
 
 
@@ -86,7 +86,10 @@ class _Category:
 
 
 def _words(column: np.ndarray) -> np.ndarray:
-    return np.array([repr(cell) for cell in column])
+    """Return each cell as a text that does not depend on how its library holds it; what is missing is one level."""
+    if column.dtype.kind in "mM":
+        column = column.astype(f"{column.dtype.kind}8[us]").astype(object)
+    return np.array(["" if is_missing(cell) else f"={cell}" for cell in column])
 
 
 # Candidate bandwidths, in units of half the mean squared distance of two rows; narrower ones fit noise.
