@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from exactshap import explain
-from exactshap.errors import InputError, UnsupportedStructureError
+from exactshap.errors import InputError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from reader_checks import check_answers
 from tolerances import SINGLE_RESPONSE, roundings
@@ -209,8 +209,9 @@ def test_three_treatments_without_an_intercept():
 def test_other_effects_are_refused_with_a_way():
     forest = effects("CausalForestDML", TREATED, n_estimators=4, **DISCRETE)
     squares = effects("LinearDML", TREATED, featurizer=PolynomialFeatures(2), **DISCRETE)
-    for model in (forest, squares):
-        with pytest.raises(UnsupportedStructureError, match=r"explain\(model.effect, X, background\)"):
+    learners = pytest.importorskip("econml.metalearners").TLearner(models=Lasso(alpha=0.01)).fit(SCORE, TREATED, X=X)
+    for model in (forest, squares, learners):
+        with pytest.raises((UnsupportedModelError, UnsupportedStructureError), match=r"explain\(model.effect, X, background\)"):
             explain(model, ROWS, BACKGROUND)
         explanation = explain(model.effect, ROWS, BACKGROUND)
         np.testing.assert_allclose(explanation.prediction, model.effect(ROWS))

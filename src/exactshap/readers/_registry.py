@@ -375,7 +375,7 @@ def _replacing(model: Model, known: type, changed: tuple[str, ...], do: str) -> 
 def _unknown(model: Model) -> str:
     """Return the error for an unknown model, with an alternative."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
-    ways = [way for way in dir(type(model)) if way.startswith("predict") or way == "score_samples"]
+    ways = [way for way in dir(type(model)) if way.startswith("predict") or way in ("score_samples", "effect")]
     if not hasattr(model, "predict") and not ways:
         do = "Pass the model before the rows: explain(model, X, background)"
         if hasattr(model, "fit") and hasattr(model, "transform"):
