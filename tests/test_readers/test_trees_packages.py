@@ -203,6 +203,14 @@ def test_targets_of_ydf(learner):
     np.testing.assert_allclose(values, 2.0 * explanation.values, rtol=0, atol=10 * SINGLE_RESPONSE)
 
 
+def test_rates_of_ydf():
+    model = ydf("GradientBoostedTreesLearner", np.round(np.exp(SCORE - np.max(SCORE)) * 9.0), loss="POISSON")
+    explanation = check(model, lambda rows: np.log(model.predict(rows)), atol=10 * SINGLE_RESPONSE)
+    assert explanation.unit == "log of the target"
+    response = explain(model, ROWS, BACKGROUND, output="response")
+    np.testing.assert_allclose(response.prediction, model.predict(ROWS), rtol=SINGLE_RESPONSE)
+
+
 @pytest.mark.parametrize("y", [LABEL, LETTERS], ids=["two", "three"])
 def test_boosted_classes_of_ydf(y):
     model = ydf("GradientBoostedTreesLearner", y)

@@ -56,5 +56,6 @@ class Served:
         return np.asarray(self._model.predict(self._columns(rows)), float)
 
     def scores(self, rows: TableLike) -> np.ndarray:
-        """Return the scores before the activation."""
-        return np.asarray(self._scores.predict(self._columns(rows)), float)
+        """Return the scores before the activation. Of regressions only rates have one, which YDF does not leave out."""
+        scores = np.asarray(self._scores.predict(self._columns(rows)), float)
+        return np.log(scores) if self._model.task().name == "REGRESSION" else scores

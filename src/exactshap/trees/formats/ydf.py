@@ -42,7 +42,7 @@ def convert(model: Model) -> TreeModel:
         raw,
         library="ydf",
         name=type(model).__name__,
-        unit=_UNITS.get(model.activation().name, "score") if boosted else "probability" if classifies else "target",
+        unit=_unit(model) if boosted else "probability" if classifies else "target",
         output_names=names,
         feature_names=tuple(str(feature.name) for feature in features),
         tree_stage=np.arange(len(raw)) // len(constant) * boosted,
@@ -50,6 +50,14 @@ def convert(model: Model) -> TreeModel:
         default_output=1 if classifies and not boosted and len(labels) == 2 else None,
         epsilon=float(np.finfo(np.float32).eps),
     )
+
+
+def _unit(model: Model) -> str:
+    """Return the unit of the scores. Of a Poisson loss, whose rates are predicted, only the description knows."""
+    activation = model.activation().name
+    if activation == "IDENTITY" and "Loss: POISSON\n" in model.describe("text"):
+        activation = "EXPONENTIAL"
+    return _UNITS.get(activation, "score")
 
 
 def _leaf_of(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> Any:
