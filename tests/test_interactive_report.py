@@ -491,6 +491,17 @@ def test_two_widths_and_two_schemes(browser, path, tmp_path, width, scheme):
 
 
 @pytest.mark.browser
+def test_a_long_name_below_the_scatter_takes_nothing_of_its_width(browser, tmp_path):
+    names = ["a column with a name that somebody wrote as a whole sentence, and then another one", *"abcd"]
+    path = people(names=names, data=people().data.set_axis(names, axis=1)).report(tmp_path / "page.html", interactive=True)
+    with browsers.opened(browser, path, width=390) as page:
+        page.select_option("#feature", label=names[0])
+        page.wait_for_timeout(300)
+        dots = "dots => dots.map(dot => dot.getBoundingClientRect().x)"
+        assert np.ptp(page.eval_on_selector_all("#scatter .mark-symbol path", dots)) > 200
+
+
+@pytest.mark.browser
 def test_a_tile_of_the_matrix_leads_to_the_scatter_of_its_pair(browser, tmp_path):
     with report(browser, tmp_path, bilinear(n=50, d=4)) as page:
         page.locator("#pairs .mark-rect path").nth(2).click(force=True)

@@ -488,10 +488,11 @@ def test_nothing_runs_in_a_browser(browser, shares_page, width):
 TWO = load_breast_cancer(return_X_y=True)
 THREE = load_iris(return_X_y=True)
 WORDS = np.array(["no", "yes", "perhaps"])
+CLASSES = np.array(["class 0", "class 1", "class 2"])  # "class" is a word of units, too
 
 
 @pytest.mark.parametrize(("X", "y"), [TWO, THREE], ids=["two classes", "three classes"])
-@pytest.mark.parametrize("labels", ["numbers", "words", "truth"])
+@pytest.mark.parametrize("labels", ["numbers", "words", "truth", "classes"])
 @pytest.mark.parametrize(
     "model",
     [
@@ -505,7 +506,7 @@ WORDS = np.array(["no", "yes", "perhaps"])
 def test_the_error_of_a_classifier_is_its_class_less_its_probability(model, X, y, labels):
     if labels == "truth" and len(set(y)) > 2:
         pytest.skip("two truth values")
-    y = {"numbers": y, "words": WORDS[y], "truth": y.astype(bool)}[labels]
+    y = {"numbers": y, "words": WORDS[y], "truth": y.astype(bool), "classes": CLASSES[y]}[labels]
     X, rows = X[:, :4], np.arange(len(y))[::30]
     model.fit(X, y)
     observed = observe(explain(model, X[rows], X[:10]), y[rows])
@@ -565,12 +566,13 @@ def test_one_vs_rest_scores_have_no_probability_of_their_own():
         observe(explanation, y[:4])
 
 
-def test_one_class_of_several_is_compared_with_the_others():
+@pytest.mark.parametrize(("names", "name"), [(WORDS, "yes"), (CLASSES, "class 1")], ids=["words", "classes"])
+def test_one_class_of_several_is_compared_with_the_others(names, name):
     X, y = THREE
-    model = RandomForestClassifier(5, random_state=0).fit(X, WORDS[y])
-    explanation = explain(model, X[::10], X[:10]).output("yes")
-    wanted = (WORDS[y[::10]] == "yes") - model.predict_proba(X[::10])[:, list(model.classes_).index("yes")]
-    np.testing.assert_allclose(observe(explanation, WORDS[y[::10]]).error, wanted, atol=roundings(100), rtol=0)
+    model = RandomForestClassifier(5, random_state=0).fit(X, names[y])
+    explanation = explain(model, X[::10], X[:10]).output(name)
+    wanted = (names[y[::10]] == name) - model.predict_proba(X[::10])[:, list(model.classes_).index(name)]
+    np.testing.assert_allclose(observe(explanation, names[y[::10]]).error, wanted, atol=roundings(100), rtol=0)
 
 
 def test_a_missing_label_has_no_error_and_numbers_are_taken_as_they_are():

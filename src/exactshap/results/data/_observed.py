@@ -155,11 +155,11 @@ def _of_outputs(explanation: ExplanationData, given: np.ndarray) -> np.ndarray:
 
 
 def _is_class(labels: np.ndarray, name: str) -> np.ndarray:
-    name = name.removeprefix("class ")
+    name = name.removeprefix("class ")  # a word of the unit, or the first of the label
     number = _numbers(np.array([name], object))
     texts = [cell_text(label) for label in labels]
     numbers = _numbers(labels)
-    same = np.array([text == name for text in texts], float)
+    same = np.array([text in (name, f"class {name}") for text in texts], float)
     if number is not None and numbers is not None:
         same = (numbers == number[0]).astype(float)
     return np.where([text == "" for text in texts], np.nan, same)

@@ -47,6 +47,7 @@ const charts = (() => {
   const scattered = (type, scale, axis) => chart({ range: [0, 0], title: "" }, {
     title: { // the title of an axis cannot be a signal
       text: { expr: "title" }, orient: "bottom", anchor: "middle", frame: "group", fontSize: 12, fontWeight: "normal", color: soft,
+      limit: { expr: "width" },
     },
     params: [{
       name: "brush", views: ["scatter"],
