@@ -155,6 +155,17 @@ def test_cells_are_the_same_however_they_are_held(name):
     assert coordinates(as_table(first))[0].any(axis=1).all()
 
 
+@pytest.mark.parametrize("way", ["observational", "observational-forest"])
+def test_infinity_is_refused_by_row_and_column(way):
+    far = np.where(np.arange(40)[:, None] + np.arange(3) == 7, np.inf, Z)
+    for rows, background, words in (
+        (X, far, "background contains infinity. First in column 0, row 7"),
+        (far[:7], Z, "X.*column 1, row 6"),
+    ):
+        with pytest.raises(InputError, match=words):
+            explain(lambda table: np.nan_to_num(table).sum(axis=1), rows, background, value_function=way)
+
+
 def worth(rows):
     return (np.asarray(rows["kind"]) == "b") * 1.0 + np.nan_to_num(np.asarray(rows["size"], float)) * 2.0
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count
-from exactshap.errors import ExactshapError
+from exactshap.errors import ExactshapError, InputError
 from exactshap.frames import Table, is_missing
 from exactshap.solvers.rkhs import check_eta
 
@@ -48,6 +48,15 @@ def _numbers(X: Table, j: int) -> np.ndarray | None:
         return None
 
 
+def _refuse_infinity(values: np.ndarray, X: Table, j: int, what: str) -> None:
+    """Refuse cells that are infinitely far from all others."""
+    infinite = np.isinf(values)
+    if infinite.any():
+        i = int(np.argmax(infinite))
+        place = f"First in {X.label(j)}, {X.row_label(i)}"
+        raise InputError(f"Input {what} contains infinity", place, "Clip or drop it", row=i if what == "X" else None)
+
+
 def _column(background: Table, j: int, weights: np.ndarray) -> _Number | _Category:
     values = _numbers(background, j)
     if values is None:
@@ -55,6 +64,7 @@ def _column(background: Table, j: int, weights: np.ndarray) -> _Number | _Catego
         # The chance that two rows have one level
         together = float(np.sum(np.bincount(places, weights) ** 2))
         return _Category(tuple(levels), 1.0 / np.sqrt(1.0 - together) if len(levels) > 1 else 0.0)
+    _refuse_infinity(values, background, j, "background")
     missing = np.isnan(values)
     if missing.all():
         return _Number(0.0, 0.0, 0.0)
@@ -72,6 +82,7 @@ class _Number:
 
     def __call__(self, X: Table, j: int) -> np.ndarray:
         values = X.select([j]).numeric()[:, 0]
+        _refuse_infinity(values, X, j, "X")
         missing = np.isnan(values)
         return np.stack([np.where(missing, 0.0, (values - self.mean) * self.per_unit), self.gap * missing], axis=1)
 
