@@ -72,15 +72,15 @@ class Certificate:
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
-        'off by at most 2e-12 (tolerance 1e-09) on 2 random coalitions, 2 of these rows and rows checked earlier'
+        'off by at most 2e-12 (tolerance 1e-09) on 2 random coalitions for 2 of these rows and for rows checked earlier'
         """
         if self.mask_difference is None or self.mask_tolerance is None:
             return self.mask_reason and f"not compared: {self.mask_reason}"
         n_rows = len(self.mask_rows)
-        of = f"{n_rows} of these rows and rows checked earlier" if n_rows else "rows checked earlier"
+        rows = f"{n_rows} of these rows and for rows checked earlier" if n_rows else "rows checked earlier"
         return (
             f"off by at most {self.mask_difference:.2g} (tolerance {self.mask_tolerance:.2g}) "
-            f"on {self.n_masks} random coalition{'s' * (self.n_masks != 1)}, {of}"
+            f"on {self.n_masks} random coalition{'s' * (self.n_masks != 1)} for {rows}"
         )
 
     def __str__(self) -> str:
