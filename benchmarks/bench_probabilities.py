@@ -1,6 +1,6 @@
 """Probabilities: errors of values, and milliseconds a row, next to shap's and shapiq's samplers and shap's own probabilities of trees.
 
-python benchmarks/bench_probabilities.py [linear | pairs | trees]
+python benchmarks/bench_probabilities.py [linear | pairs | trees | kernels]
 """
 
 from __future__ import annotations
@@ -46,6 +46,16 @@ def trees(d):
     score = X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) + X[:, 3] * (X[:, 4] > 0) + 0.5 * X[:, 5:].sum(axis=1) / np.sqrt(d - 5)
     y = score + 0.5 * rng.logistic(size=2000) > 0
     return XGBClassifier(n_estimators=100, max_depth=6, learning_rate=0.1, n_jobs=1).fit(X, y.astype(int)), X
+
+
+def kernels(d):
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.svm import SVC
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, d))
+    y = X[:, 0] * X[:, 1] + X[:, 2:].sum(axis=1) / np.sqrt(d) + 0.3 * rng.logistic(size=600) > 0
+    return CalibratedClassifierCV(SVC(), ensemble=False).fit(X, y), X
 
 
 def ours(model, background, rows, **settings):
@@ -104,7 +114,8 @@ METHODS = {
         "shap Tree, its own probability": tree_probability,
     },
 }
-MODELS = {"linear": linear, "pairs": pairs, "trees": trees}
+METHODS["kernels"] = {name: make for name, make in METHODS["trees"].items() if make is not tree_probability}
+MODELS = {"linear": linear, "pairs": pairs, "trees": trees, "kernels": kernels}
 
 
 def reference(model, background, rows):

@@ -286,9 +286,7 @@ REFUSED = {
     "an envelope": (EllipticEnvelope(), None),
     "hinges of polynomials": (make_pipeline(PolynomialFeatures(2), LinearSVC()), CLASSES),
     "isotonic for three classes": (CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2), THREE),
-    "isotonic of kernels": (CalibratedClassifierCV(SVC(), method="isotonic", cv=2), CLASSES),
     "sigmoid for three classes": (CalibratedClassifierCV(LogisticRegression(), cv=2), THREE),
-    "sigmoid of kernels": (CalibratedClassifierCV(SVC(), cv=2), CLASSES),
     "sigmoid of densities": (CalibratedClassifierCV(GaussianNB(), cv=2), CLASSES),
 }
 

@@ -85,7 +85,7 @@ class KernelReader(Reader):
 
     def _strategy(self, request: Request, posterior: GaussianPosterior | None) -> Strategy:
         """Choose how the games will be solved."""
-        rows = None if self.traits.background is None else self._float_rows(self.traits.background, "background")
+        rows = None if self.traits.background is None else self.float_rows(self.traits.background, "background")
         machine = BoundMachine(
             self.traits.model_name,
             self.expansion,
@@ -148,7 +148,7 @@ class KernelReader(Reader):
                 total += shares[block] @ predictions.reshape(len(predictions), -1)
         return total
 
-    def _float_rows(self, X: Table, what: str = "X") -> np.ndarray:
+    def float_rows(self, X: Table, what: str = "X") -> np.ndarray:
         """Return the rows as float64 (n_rows, n_columns); NaN and infinity are refused by row and column."""
         return X.finite(what, self.traits.model_name, names=self._given_names)
 
@@ -157,10 +157,10 @@ class KernelReader(Reader):
 
     def game(self, X: Table) -> Game:
         """Return the batch of games of some rows: of products, or observational ones."""
-        return self.strategy.game(self._float_rows(X))  # type: ignore[no-any-return]
+        return self.strategy.game(self.float_rows(X))  # type: ignore[no-any-return]
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        return self.strategy.solve(self._float_rows(X), semivalue, order)
+        return self.strategy.solve(self.float_rows(X), semivalue, order)
 
     def bind(self, row: Table) -> KernelReader | None:
         machine = self.strategy.machine
@@ -168,7 +168,7 @@ class KernelReader(Reader):
             return None
         bound = self._rebound(row)
         # One reference row is not worth tables, and its covariance is not compared.
-        bound.strategy = Streamed(replace(machine, background=self._float_rows(row), weights=np.ones(1)))
+        bound.strategy = Streamed(replace(machine, background=self.float_rows(row), weights=np.ones(1)))
         bound.traits = bound.traits.with_rounding(n_terms=_n_terms(bound.strategy.machine))
         return bound
 
@@ -178,7 +178,7 @@ class KernelReader(Reader):
         return self.strategy.memory(n_rows, order)
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
-        found = self.strategy.cost(self._float_rows(few), n_rows, semivalue, order, -(-n_rows // block_rows))
+        found = self.strategy.cost(self.float_rows(few), n_rows, semivalue, order, -(-n_rows // block_rows))
         return replace(found, bytes=self.memory(block_rows, order))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:
@@ -191,7 +191,7 @@ class KernelReader(Reader):
         """Mask by hand: columns replaced for the usual value functions; for "functional" columns moved onto each training row."""
         if self.traits.value_function != "functional":
             return super().masked_predictions(X, masks)
-        machine, values = self.strategy.machine, self._float_rows(X)
+        machine, values = self.strategy.machine, self.float_rows(X)
         return np.stack([machine.functional_value(values, np.asarray(mask, bool)) for mask in masks], axis=1)
 
 

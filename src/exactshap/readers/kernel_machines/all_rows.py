@@ -10,9 +10,11 @@ from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import RBF, from_sklearn, takes_differences
 from exactshap.readers import Outputs, OwnCall, Reader, Request, require_fitted, target_names
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines._response import with_outer_response
 from exactshap.readers.kernel_machines.machine import Expansion, expand
 
 
+@with_outer_response
 def read_kernel_ridge(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i dual_coef_i k(x, X_i), without intercept."""
     dual = np.asarray(model.dual_coef_, float)

@@ -18,6 +18,7 @@ from exactshap.kernels import Component, Kernel, Matern, Product, Sum, from_skle
 from exactshap.readers import Outputs, Reader, Request, require_fitted, target_names
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines._response import with_outer_response
 from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
 
 # Smoothness from which on scikit-learn's Matern kernel is 1 at distance 0 to a few rounding units
@@ -29,6 +30,7 @@ def read(model: Model, request: Request) -> Reader:
     return _classifier(model, request) if hasattr(model, "predict_proba") else _regressor(model, request)
 
 
+@with_outer_response
 def _regressor(model: Model, request: Request) -> Reader:
     """Read f(x) = y_mean + y_std sum_i alpha_i k(x, X_i): ``normalize_y=True`` scales the expansion."""
     require_fitted(model, "alpha_")  # scikit-learn lets it predict its prior

@@ -16,6 +16,7 @@ from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, OwnCall, Reader, Request, sklearn_name
 from exactshap.readers import read as read_any
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines._response import with_outer_response
 from exactshap.readers.kernel_machines.machine import Expansion, expand
 
 
@@ -29,6 +30,7 @@ def read(model: Model, request: Request) -> Reader:
     return _classifier(model, request)
 
 
+@with_outer_response
 def _single(model: Model, request: Request, method: str, name: str, unit: str) -> Reader:
     outputs = Outputs.of((name,), request.output, owner=type(model).__name__)
     expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
@@ -39,6 +41,10 @@ def _single(model: Model, request: Request, method: str, name: str, unit: str) -
 def _classifier(model: Model, request: Request) -> Reader:
     """Read the decision function: one margin for two classes, all one-vs-one margins for more."""
     classes = [str(c) for c in model.classes_]
+    if request.output == "probability":
+        from exactshap.readers.responses import no_response
+
+        raise no_response(model, "Its score is a decision function")
     by_class = isinstance(request.output, str) and request.output == "ovr"
     if len(classes) == 2:
         # By class it is this very margin

@@ -19,6 +19,7 @@ from exactshap.readers.responses._links import sigmoid as sigmoid
 from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
 from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader
+from exactshap.readers.responses._products import ProductScores as ProductScores
 from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS
 from exactshap.readers.responses._reader import LinkedReader as LinkedReader
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS

@@ -87,6 +87,8 @@ class HybridScores:
     row: Callable[[Table], RowScores]  # those of one row's hybrids
     cheap_players: int = 0  # up to which all coalitions cost no more than a search from CHEAP_BUDGET of them
     has_orders: bool = False  # whether all coalitions along an order cost far less than as many others
+    magnitude: float = 0.0  # of what adds up to a score, where its rounding is relative to more than the score itself
+    bytes: float = 0.0  # of the factors of one row and the background
 
 
 class SampledResponse(LinkedReader[RowScores]):
@@ -98,7 +100,7 @@ class SampledResponse(LinkedReader[RowScores]):
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
         request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.traits.model_name}")
         super().__init__(inner, response, block_rows=16)
-        self.hybrids, self._why = hybrids, why
+        self.hybrids, self._why, self._pieces = hybrids, why, response.pieces
         self.options = {"random_state": 0, **request.options}
         # Here, as no seed is drawn from where all coalitions are visited
         checked_generator(self.options["random_state"])
@@ -117,6 +119,7 @@ class SampledResponse(LinkedReader[RowScores]):
         ours = np.stack([self._controlled(scores)(full)[0] for scores, _ in self._rows(rows)])
         # Rounding of a score of size s moves a response by about s eps, and the link itself rounds once.
         scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
+        scores += self.hybrids.magnitude
         allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
         worst = np.abs(own - ours).max(axis=1)
         if not np.all(worst <= allowed):
@@ -138,7 +141,8 @@ class SampledResponse(LinkedReader[RowScores]):
     def _respond(self, scores: np.ndarray) -> np.ndarray:
         # Most links take the score as it is: no copy of all hybrids' scores is made then.
         is_plain = self._slope == 1.0 and self._shift == 0.0
-        return link_of(self._link)(scores if is_plain else self._slope * scores + self._shift)
+        link = self._pieces or link_of(self._link)
+        return link(scores if is_plain else self._slope * scores + self._shift)
 
     def _value(self, row: RowScores) -> Callable[[np.ndarray], np.ndarray]:
         game = self._controlled(row)
@@ -260,7 +264,7 @@ class SampledResponse(LinkedReader[RowScores]):
         shape, values = part.values.shape, part.values.reshape(len(part.values), self.traits.n_outputs)
         if slopes.any():
             values = values + _of_scores(score, i) @ slopes
-        steep = steepest(self._link)
+        steep = steepest(self._link) if self._pieces is None else float(np.abs(self._pieces.slopes).max(initial=0.0))
         steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
         rows = len(score.values)
         return replace(
@@ -314,7 +318,7 @@ class SampledResponse(LinkedReader[RowScores]):
 
     def memory(self, n_rows: int, order: int) -> float:
         coalitions, method = self._coalitions(find("shapley"), order)  # orders hold most
-        held = self.inner.memory(n_rows, order) + super().memory(n_rows, order)
+        held = self.inner.memory(n_rows, order) + super().memory(n_rows, order) + self.hybrids.bytes
         n_background, n_outputs = len(self._weights), self.traits.n_outputs
         if method == ORDERS:
             of_one_pair = 2.0 * n_background * (self.traits.n_players + 1.0) * n_outputs

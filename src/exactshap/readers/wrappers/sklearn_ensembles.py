@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
-from exactshap.readers import Outputs, Reader, Request, is_of_target, score_names, select_outputs
+from exactshap.readers import Outputs, Reader, Request, choose_value_function, is_of_target, score_names, select_outputs
 from exactshap.readers.additive import linear_step
 from exactshap.readers.responses import isotonic, sigmoid
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
@@ -220,7 +220,7 @@ def _refused_stack(model: Model, got: str) -> UnsupportedStructureError:
 
 
 def read_calibrated(model: Model, request: Request) -> Reader:
-    r"""Read the mean of sigmoid or isotonic calibrations of two classes, each of a decision function that is a sum over columns.
+    r"""Read the mean of sigmoid or isotonic calibrations of two classes, each of a decision function that is a sum of terms.
 
     .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
     """
@@ -251,6 +251,8 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
         # Some steps are read only with rows
         if request.background is None and isinstance(error, UnsupportedStructureError):
             raise
+        if request.background is not None:
+            choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {type(model).__name__}")
         raise _refused_calibration(model, f"Got {type(one.estimator).__name__}") from error
 
 

@@ -115,13 +115,13 @@ def _own_prediction(model: Model, call: OwnCall, X: Table) -> np.ndarray:
 
 
 def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
-    """Read the exponential of predictions that are sums of terms, of trees or of units."""
+    """Read the exponential of predictions that are sums of terms, kernels, trees or units."""
     output = exponential(rate, "target")
     if request.background is None:
         raise needs_rows(output.unit)
     do = 'Pass output="auto" for its logarithm, or sample with explain(model.predict, X, background)'
     refusal = UnsupportedStructureError(
-        "The exponential of these predictions is read only of sums of terms, of trees and of networks of one layer",
+        "The exponential of these predictions is read only of sums of terms, kernel machines, trees and networks of one layer",
         f"Got {logarithm.traits.model_name}",
         do,
     )

@@ -1,0 +1,61 @@
+"""Read what a wrapper makes of a kernel machine's score: a calibrated probability, the exponential of a logarithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from exactshap._runtime.slices import slices
+from exactshap._runtime.types import Model
+from exactshap.frames import Table
+from exactshap.readers import Reader, Request, choose_value_function
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import RowScores
+
+
+def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
+    """Extend the reader of a score by the response that a wrapper makes of it."""
+
+    @wraps(read)
+    def read_either(model: Model, request: Request, *names: str) -> Reader:
+        outer = request.outer_response
+        if outer is None or not hasattr(model, outer.call.method):
+            return read(model, request, *names)
+        from exactshap.readers.responses import HybridScores, SampledResponse, of_score
+
+        choose_value_function(
+            request, ("interventional", "baseline"), None, owner=f"The {outer.unit} of {type(model).__name__}"
+        )
+        score = read(model, of_score(request), *names)
+        assert isinstance(score, KernelReader)
+        machine = score.strategy.machine
+        background, _ = machine.rows_and_weights()
+        hybrids = HybridScores(
+            partial(_scores, score),
+            has_orders=True,
+            magnitude=float(machine.peak(background).max()),
+            bytes=24.0 * min(machine.tile_values, machine.n_terms * machine.n_columns * len(background)),
+        )
+        return SampledResponse(score, hybrids, outer, request, "terms join players")
+
+    return read_either
+
+
+def _scores(score: KernelReader, X: Table) -> RowScores:
+    """Return the scores of one row's hybrids."""
+    from exactshap.readers.responses import ProductScores
+
+    machine, values = score.strategy.machine, score.float_rows(X)
+
+    def absent() -> Iterator[tuple[slice, np.ndarray]]:
+        for rows in slices(len(machine.mixture), machine.tile_values // max(1, machine.n_terms * machine.n_columns)):
+            yield rows, np.concatenate([machine.absent(block, rows) for block in machine.blocks], axis=2)
+
+    present = np.concatenate([machine.grouped(block.factors(values))[0] for block in machine.blocks], axis=1)
+    coefficients = np.concatenate([block.coefficients for block in machine.blocks], axis=1)
+    return ProductScores.of_row(coefficients, present, absent, np.broadcast_to(machine.expansion.intercept, len(coefficients)))

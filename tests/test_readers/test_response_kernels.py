@@ -1,0 +1,160 @@
+"""Calibrated probabilities and prices of kernel machines, against brute force with the model's own predict_proba and predict."""
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC
+
+from additive_oracle import masked_games, values_of
+from exactshap import Explainer, explain
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.readers.responses import ProductScores
+from reader_checks import check_answers
+from tolerances import RESPONSE, roundings
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(200, 5))
+SCORE = X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) + 0.5 * X[:, 3]
+CLASSES = np.where(SCORE + 0.3 * RNG.normal(size=200) > 0, "yes", "no")
+ROWS, BACKGROUND = X[100:103], X[:9]
+WIDE = RNG.normal(size=(200, 14))
+MACHINES = {
+    "Gaussian": lambda: SVC(C=3.0),
+    "polynomial": lambda: SVC(kernel="poly", degree=2, coef0=1.0),
+    "linear": lambda: NuSVC(kernel="linear", nu=0.3),
+    "pipeline": lambda: make_pipeline(StandardScaler(), SVC()),
+}
+EXPONENTIAL = {"func": np.log, "inverse_func": np.exp}
+PRICES = {
+    "support vectors": SVR(),
+    "ridge": KernelRidge(kernel="laplacian", alpha=0.1),
+    "process": GaussianProcessRegressor(RBF(2.0) + DotProduct() + WhiteKernel(0.1), optimizer=None, normalize_y=True),
+    "pipeline": make_pipeline(StandardScaler(), SVR()),
+}
+
+
+def second_class(model):
+    return lambda rows: model.predict_proba(rows)[:, 1]
+
+
+def calibrated(name, rows=X, classes=CLASSES, **settings):
+    return CalibratedClassifierCV(MACHINES[name](), cv=2, **settings).fit(rows, classes)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_calibrations_are_those_of_brute_force(name, method):
+    model = calibrated(name, method=method, ensemble=method == "sigmoid")
+    found = check_answers(model, second_class(model), ROWS, BACKGROUND, 100 * RESPONSE, contract=name == "Gaussian")
+    assert found.unit == "probability of class yes"
+    assert "enumeration" in found.method
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_prices_are_those_of_brute_force(name):
+    model = TransformedTargetRegressor(PRICES[name], **EXPONENTIAL).fit(X, np.exp(SCORE))
+    found = check_answers(model, model.predict, ROWS, BACKGROUND, 100 * RESPONSE, contract=False, output="response")
+    assert found.unit == "target"
+
+
+def test_groups_weights_one_reference_and_pairs():
+    model = calibrated("Gaussian")
+    own, weights, players = second_class(model), np.arange(1.0, 10.0), [(0, 3), (1,), (2, 4)]
+    groups = {"a": [0, 3], "b": [1], "c": [2, 4]}
+    found = explain(model, ROWS, BACKGROUND, groups=groups, background_weights=weights, index="k-sii", order=2)
+    wanted = values_of(masked_games(own, ROWS, BACKGROUND, weights, players), 3, "k-sii", 2)
+    np.testing.assert_allclose(found.set_values, wanted, atol=100 * RESPONSE)
+    one = explain(model, ROWS, BACKGROUND[:1], value_function="baseline")
+    wanted = values_of(masked_games(own, ROWS, BACKGROUND[:1]), 5, "shapley", 1)
+    np.testing.assert_allclose(one.values, wanted, atol=100 * RESPONSE)
+
+
+@pytest.fixture(scope="module")
+def many():
+    model = calibrated("Gaussian", WIDE, WIDE[:, 0] * WIDE[:, 1] + WIDE[:, 2:6].sum(axis=1) > 0, ensemble=False)
+    return model, explain(model, WIDE[100:106], WIDE[:20], budget=2**14)
+
+
+def test_beyond_twelve_columns_errors_are_those_of_orders(many):
+    model, exact = many
+    assert exact.exact
+    off = []
+    for seed in range(4):
+        found = explain(model, WIDE[100:106], WIDE[:20], random_state=seed)
+        assert "orders of 14 players" in found.method
+        assert found.certificate().passed
+        off.append((found.values - exact.values) / found.std_error)
+    # 336 numbers of variance 1, those of a row dependent: 0.75 to 1.35 for many seeds
+    assert 0.6 < np.sqrt(np.mean(np.square(off))) < 1.5
+
+
+def test_a_regression_and_orders_agree_with_all_coalitions(many):
+    model, _ = many
+    found = explain(model, WIDE[100:106], WIDE[:20], budget=400, index="banzhaf")
+    wanted = explain(model, WIDE[100:106], WIDE[:20], budget=2**14, index="banzhaf")
+    assert np.abs((found.values - wanted.values) / found.std_error).max() < 6.0
+    plan = Explainer(model, WIDE[:20]).plan(WIDE[:9])
+    assert plan.exact is False
+    assert 1e5 < plan.memory < 2**28
+
+
+def product_scores(n_background=3, n_players=4, n_terms=11, n_outputs=2):
+    rng = np.random.default_rng(1)
+    present, absent = rng.normal(size=(n_players, n_terms)), rng.normal(size=(n_background, n_players, n_terms))
+    present[2] = absent[:, 2] = present[2]  # which moves nothing
+
+    def tiles():
+        return ((slice(i, i + 2), absent[i : i + 2]) for i in range(0, n_background, 2))
+
+    coefficients, constant = rng.normal(size=(n_outputs, n_terms)), rng.normal(size=n_outputs)
+
+    def by_hand(z, mask):
+        return constant + coefficients @ np.where(mask[:, None], present, absent[z]).prod(axis=0)
+
+    return ProductScores.of_row(coefficients, present, tiles, constant), by_hand
+
+
+def test_products_of_masks_of_orders_and_of_all_coalitions_are_those_by_hand():
+    scores, by_hand = product_scores()
+    assert scores.players == [0, 1, 3]
+    masks = np.random.default_rng(2).random((9, 4)) < 0.5
+    wanted = np.stack([np.stack([by_hand(z, mask) for mask in masks], axis=1) for z in range(3)])
+    np.testing.assert_allclose(scores.of(masks), wanted, rtol=roundings(1_000))
+    orders = np.array([[np.random.default_rng(10 * z + k).permutation(3) for k in range(5)] for z in range(3)])
+    along = scores.along(orders)
+    players, blocks = scores.every()
+    every = np.concatenate(list(blocks))
+    for z, k, p in np.ndindex(3, 5, 4):
+        mask = np.zeros(4, bool)
+        mask[[player for player, place in zip(scores.players, orders[z, k], strict=True) if place < p]] = True
+        np.testing.assert_allclose(along[z, :, k, p], by_hand(z, mask), rtol=roundings(1_000))
+        number = int(mask[players] @ 2 ** np.arange(3))
+        np.testing.assert_allclose(every[z, :, number], by_hand(z, mask), rtol=roundings(1_000))
+
+
+def test_large_coefficients_round_as_the_model_does():
+    rows = X * [1e3, 1.0, 30.0, 1.0, 1.0]
+    model = CalibratedClassifierCV(SVC(C=1e4), cv=2, ensemble=False).fit(rows, CLASSES)
+    found = explain(model, rows[100:103], rows[:9])
+    assert found.certificate().passed
+    np.testing.assert_allclose(found.prediction, second_class(model)(rows[100:103]))
+
+
+def test_what_is_not_read_says_what_to_do():
+    model = calibrated("Gaussian")
+    with pytest.raises(UnknownNameError, match=r"probability of class yes of .* has no value function 'functional'"):
+        explain(model, ROWS, BACKGROUND, value_function="functional")
+    with pytest.raises(InputError, match="needs reference rows"):
+        explain(model, ROWS)
+    with pytest.raises(UnsupportedStructureError, match="Got 3 classes"):
+        explain(calibrated("Gaussian", X, np.digitize(SCORE, [-1.0, 1.0])), ROWS, BACKGROUND)
+    with pytest.raises(
+        UnsupportedStructureError, match=r"decision function.*CalibratedClassifierCV\(model\) for probabilities"
+    ):
+        explain(SVC().fit(X, CLASSES), ROWS, BACKGROUND, output="probability")
