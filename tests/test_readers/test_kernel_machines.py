@@ -260,7 +260,7 @@ def test_normalized_values_share_the_baseline_equally(model):
     plain, shared = explain(model, X[:3]), explain(model, X[:3], value_function="normalized")
     np.testing.assert_allclose(shared.values, plain.values + plain.baseline[:, None] / 5, rtol=roundings(5_000))
     assert not shared.baseline.any()
-    check_reader(model, X[:3], value_function="normalized", indices=("shapley", "banzhaf", "stii", "k-sii"))
+    check_reader(model, X[:3], value_function="normalized", indices=("shapley", "banzhaf", "stii", "k-sii", "fourier"))
 
 
 def test_independent_marginals_are_another_game_and_exact():

@@ -110,7 +110,7 @@ class AffineReader(DelegatingReader):
         solution = self.inner.solve(X, semivalue, order) * self.factor
         part = solution.part.shifted(self.shift)
         if self.traits.value_function == "normalized":
-            part = part.with_shared_baseline(self.traits.n_players)
+            part = part.with_shared_baseline(self.traits.n_players, semivalue.mass)
         return replace(solution, part=replace(part, scale=part.scale + abs(self.shift)))
 
     def stability(self, X: Table) -> Callable[[Any], Any] | None:

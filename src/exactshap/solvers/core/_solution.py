@@ -104,13 +104,13 @@ class Part:
         """Return the part of the game v + constant."""
         return replace(self, empty=self.empty + constant, full=self.full + constant)
 
-    def with_shared_baseline(self, n_players: int) -> Part:
+    def with_shared_baseline(self, n_players: int, mass: float) -> Part:
         """Return the part of a game that shares v(empty) equally.
 
-        It is ``v(S) - v(empty) + v(empty) |S| / d``, with v(empty) / d more for each player.
+        It is ``v(S) - v(empty) + v(empty) |S| / d``, with v(empty) / d more for each player, times the ``mass`` of the index.
         """
         values = self.values.copy()
-        values[:, :n_players] += self.empty[:, None] / n_players
+        values[:, :n_players] += mass * self.empty[:, None] / n_players
         return replace(self, values=values, empty=np.zeros_like(self.empty))
 
     def finish(

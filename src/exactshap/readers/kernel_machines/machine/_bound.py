@@ -196,7 +196,7 @@ class BoundMachine:
         """Return the solution of some rows from their terms' sum."""
         constant = self.expansion.intercept
         if self.value_function == "normalized":
-            part, constant = part.shifted(constant).with_shared_baseline(self.n_players), np.zeros(1)
+            part, constant = part.shifted(constant).with_shared_baseline(self.n_players, semivalue.mass), np.zeros(1)
         if self.expansion.is_mixture:
             part = replace(part, error_bound=part.error_bound + 2.0**order * self.mixture_error(values))
         return part.finish(
