@@ -408,6 +408,8 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
     page.get_by_text("60 of 60 rows").wait_for()
     page.locator("#row").fill("59")
     wait_until(page, is_row(X.iloc[[59]], X[:40]))
+    page.locator("#row").fill("900")
+    page.get_by_text("There is no row 900. They are numbered from 0 to").wait_for()
     page.locator("#row").fill("0")
     wait_until(page, is_row(X.iloc[[0]], X[:40]))
     page.wait_for_timeout(500)

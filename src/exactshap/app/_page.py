@@ -220,7 +220,10 @@ def _serve_rows(visit: _Visit) -> None:
     @reactive.event(input.row, ignore_init=True)
     def _numbered() -> None:
         i = input.row()
-        req(isinstance(i, int) and 0 <= i < n_rows and i != visit.row())
+        req(i is not None)
+        known = isinstance(i, int) and 0 <= i < n_rows
+        slipped.set("" if known else f"There is no row {i}. They are numbered from 0 to {n_rows - 1:,}.")
+        req(known and i != visit.row())
         visit.show(i)
 
 
