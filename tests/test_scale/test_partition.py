@@ -151,6 +151,10 @@ def test_text_is_refused_where_no_background_tells_types():
     for policy in ("raise", "mark"):
         with pytest.raises(InputError, match="bmi"):
             Partition(explainer, on_bad_rows=policy)(X[:3].assign(bmi=["1", "2", "x"]))
+    # A row with a gap is not to blame where all rows are refused
+    with pytest.raises(InputError, match="bmi") as caught:
+        Partition(explainer)(X[:3].assign(bmi=["1", "2", "x"], age=[1.0, np.nan, 2.0]))
+    assert "Row 1 of the partition" not in str(caught.value)
 
 
 def test_names_given_to_the_explainer_are_kept_to():

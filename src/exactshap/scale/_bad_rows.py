@@ -39,8 +39,10 @@ def first_refused(
     solve: Solve, table: Table, error: Exception, offsets: np.ndarray | None = None
 ) -> tuple[int | None, Exception]:
     """Return the number and the error of the first refused row, or None if no single row is refused."""
-    refused = np.flatnonzero(_refused_for_gaps(solve, table, offsets))
-    if refused.size:
+    gaps = _refused_for_gaps(solve, table, offsets)
+    refused, others = np.flatnonzero(gaps), np.flatnonzero(~gaps)
+    # Where another row is refused, too, gaps may not be the reason
+    if refused.size and not (others.size and _error_of(solve, others[:1])):
         return int(refused[0]), _error_of(solve, refused[:1]) or error
     outcomes = _halved(solve, np.arange(table.n_rows))
     row, reason = next(((rows[0], outcome) for rows, outcome in outcomes if isinstance(outcome, Exception)), (None, error))
