@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -165,6 +166,19 @@ def test_text_of_a_csv_stays_text(tmp_path, words):
     explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out")
     found = pd.read_parquet(tmp_path / "out")[["phi_word", "phi_size"]]
     np.testing.assert_array_equal(found, explainer(T).values)
+
+
+def test_missing_texts_of_a_csv_are_missing_without_a_background(tmp_path):
+    """An empty text is another category than a gap, which the imputer fills."""
+    T = cases.table(60).drop(columns="id").assign(city=[*["u", "v", None] * 20])
+    numbers = [name for name in T if name != "city"]
+    texts = make_pipeline(SimpleImputer(strategy="constant", fill_value="u"), OneHotEncoder(handle_unknown="ignore"))
+    steps = make_column_transformer((texts, ["city"]), ("passthrough", numbers), sparse_threshold=0.0)
+    model = make_pipeline(steps, DecisionTreeRegressor(max_depth=3)).fit(T, 10.0 * (T["city"] != "v") + T[numbers[0]])
+    T.to_csv(tmp_path / "a.csv", index=False)
+    explain_dataset(Explainer(model), tmp_path / "a.csv", tmp_path / "out")
+    found = pd.read_parquet(tmp_path / "out").filter(like="phi_").to_numpy()
+    np.testing.assert_array_equal(found, Explainer(model)(pd.read_csv(tmp_path / "a.csv")).values)
 
 
 def test_whole_numbers_of_a_csv_stay_categories(tmp_path):

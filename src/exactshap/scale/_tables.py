@@ -58,9 +58,12 @@ def check_types(table: Table, background: Table | None) -> None:
 
 
 def csv_types(keep: tuple[str, ...], background: Table | None) -> CsvTypes:
-    """Return how CSV files are read. Columns are text where the background holds text, whatever the cells look like."""
+    """Return how CSV files are read. Columns are text where the background holds text, whatever the cells look like.
+
+    Without a background, cells of text are missing that pandas reads as missing: it holds the rows then.
+    """
     if background is None or not background.is_frame:
-        return CsvTypes(keep)
+        return CsvTypes(keep, gaps=_MISSING_IN_PANDAS if first_installed(("pandas",)) else ("",))
     import narwhals.stable.v2 as nw
 
     frame, texts, times = background.readable(), {}, []

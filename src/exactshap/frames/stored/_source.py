@@ -36,13 +36,14 @@ class CsvTypes:
     """Say how CSV columns with cells that look like something else are read.
 
     ``keep`` stay as they look; ``texts`` are columns of text, with the cells that are missing there; ``times`` are dates for the model, too;
-    ``truths`` are truth values where no cell shows it.
+    ``truths`` are truth values where no cell shows it; ``gaps`` are the cells that are missing in all other columns of text.
     """
 
     keep: tuple[str, ...] = ()
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     times: tuple[str, ...] = ()
     truths: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
     def type_of(self, name: str, guessed: Any) -> Any:
         """Return the type of a column, None for the guess. Integers are float64, as others may follow, and dates are text."""
@@ -57,7 +58,10 @@ class CsvTypes:
     def with_gaps(self, batch: Any) -> Any:
         """Return rows with missing cells of text as missing, as pandas reads them."""
         compute, arrow = (require(name, "scale", purpose="Reading CSV") for name in ("pyarrow.compute", "pyarrow"))
-        for name, missing in self.texts.items():
+        others = [
+            one.name for one in batch.schema if self.gaps and one.name not in self.keep and arrow.types.is_string(one.type)
+        ]
+        for name, missing in {**dict.fromkeys(others, self.gaps), **self.texts}.items():
             if (place := batch.schema.get_field_index(name)) >= 0:
                 cells = batch.column(place)
                 is_missing = compute.is_in(cells, value_set=arrow.array(missing, arrow.string()))
