@@ -258,6 +258,8 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
         # As one of several outputs is called that is picked from an explanation
         is_called = len(names) > 2 or name.startswith(("class ", "label ", "target "))
         return f"{unit} of {name}" if is_called else f"{unit} of class {name}"
+    if unit.startswith("parameter of "):  # of a distribution
+        return f"{name} of {unit.removeprefix('parameter of ')}"
     is_statistic = name.startswith(("quantile ", "expectile ")) and unit == "target"
     return f"{name} of the target" if is_statistic or ensemble.objective == "RMSEWithUncertainty" else unit
 
