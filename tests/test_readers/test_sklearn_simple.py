@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn import model_selection, naive_bayes
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -117,6 +118,11 @@ MODELS = {
     "self-training": (lambda: SelfTrainingClassifier(LogisticRegression()).fit(X, PARTLY), decision),
     "eliminated": (lambda: RFE(LogisticRegression(), n_features_to_select=2).fit(X, TERNARY), decision),
     "eliminated by folds": (lambda: RFECV(RandomForestRegressor(3, random_state=0), cv=2).fit(X, SCORE), predict),
+    "eliminated, boosted": (lambda: RFE(LGBMRegressor(n_estimators=4, verbose=-1)).fit(X, SCORE), predict),
+    "scaled, eliminated, boosted": (
+        lambda: make_pipeline(StandardScaler(), RFE(LGBMRegressor(n_estimators=4, verbose=-1))).fit(X, SCORE),
+        predict,
+    ),
     "chain": (lambda: RegressorChain(Ridge(), order=[2, 0, 1]).fit(X, TARGETS), predict),
     "chain of classifiers": (
         lambda: ClassifierChain(LogisticRegression(), chain_method="decision_function", order=[1, 0]).fit(X, LABELS),

@@ -14,6 +14,7 @@ from exactshap.frames import Table, as_table
 from exactshap.games import player_of_columns
 from exactshap.readers import (
     DelegatingReader,
+    OwnCall,
     Reader,
     Request,
     TransformedReader,
@@ -138,6 +139,11 @@ def _after(step: Model, rows: Table) -> Table:
     return as_table(_transformed(step, native, "background"), what="transformed background")
 
 
+def _hands_on(model: Model, call: OwnCall) -> bool:
+    """Say whether a model has its last step's call: not naive Bayes' joint log-likelihood, and settings in pipelines only."""
+    return hasattr(model, call.method) and (not call.settings or hasattr(model, "steps"))
+
+
 def _whole(step: Model) -> Model:
     """Return the step of the pipeline that ``step`` is the first part of."""
     return step.step if isinstance(step, BeforeMaps) else step
@@ -165,8 +171,7 @@ class PipelineReader(TransformedReader):
         super().__init__(
             read_inner,
             model=model,
-            # Pipelines hand on the common methods only: not naive Bayes' joint log-likelihood.
-            own_call=call if call is not None and hasattr(model, call.method) else None,
+            own_call=call if call is not None and _hands_on(model, call) else None,
             model_name=model_name,
             feature_names=feature_names,
             fitted_names=fitted,
