@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingRegressor, RandomForestClassifier, RandomForestRegressor, VotingRegressor
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
@@ -18,7 +19,7 @@ from exactshap.errors import InputError, UnknownNameError
 from exactshap.frames import as_table
 from exactshap.readers.conditional._regressions import BANDWIDTHS, ETAS, LEAF_ROWS, Coordinates
 from exactshap.semivalues import owen
-from tolerances import FOREST_DIGITS, chance, conditioned, roundings
+from tolerances import EPS, FOREST_DIGITS, chance, conditioned, roundings
 
 RNG = np.random.default_rng(0)
 COVARIANCE = np.array([[1.0, 0.8, 0.3], [0.8, 1.0, 0.0], [0.3, 0.0, 1.0]])
@@ -248,6 +249,17 @@ def test_many_players_are_sampled():
         explanation = explain(lambda rows: rows[:, 0] - rows[:, 1], background[:2], background, value_function=way, budget=60)
         assert explanation.std_error.shape == (2, 14)
         assert explanation.certificate().passed
+
+
+@pytest.mark.parametrize("way", ["observational-forest", "observational-copula"])
+def test_coefficients_that_cancel_are_in_the_tolerance(way):
+    """A call of three rows and one of more are each rounded by the size of the terms, 1e5 times the prediction's."""
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    model = KernelRidge(kernel="rbf", gamma=0.1, alpha=1e-8).fit(rows, curve(rows))
+    explanation = explain(model, X[:3], Z, value_function=way)
+    size = np.abs(model.dual_coef_).sum()
+    assert size > 1e5 * np.abs(explanation.prediction).max()
+    assert (explanation.tolerance > EPS * size).all()
 
 
 def test_kernel_machines_have_embeddings_of_their_own():

@@ -18,6 +18,7 @@ from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import TransformedReader as TransformedReader
 from exactshap.readers._delegating import of_transformed as of_transformed
 from exactshap.readers._delegating import reader_for as reader_for
+from exactshap.readers._delegating import require_all_columns as require_all_columns
 from exactshap.readers._identity import fitted_names as fitted_names
 from exactshap.readers._identity import is_own_method as is_own_method
 from exactshap.readers._identity import library_class as library_class

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
 from exactshap.games import Game, ProductGame, affine, with_equal_shares
 from exactshap.readers._base import Reader
-from exactshap.readers._request import Request
+from exactshap.readers._request import NoConditionalMeans, Request
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
@@ -144,6 +144,12 @@ class TransformedReader(DelegatingReader):
         return super().masked_predictions(X, masks) if by_hand is None else by_hand
 
 
+def require_all_columns(request: Request, columns: Sequence[int], n_columns: int) -> None:
+    """Refuse to condition on some of the columns: the others may inform about them."""
+    if request.value_function == "observational" and len(set(columns)) < n_columns:
+        raise NoConditionalMeans
+
+
 def of_transformed(
     request: Request,
     background: Table | None,
@@ -153,6 +159,7 @@ def of_transformed(
     owners: np.ndarray,
 ) -> Request:
     """Return the request to the reader of transformed rows; ``owners`` are the input columns of theirs."""
+    require_all_columns(request, owners.tolist(), len(names))
     # A player is a set of input columns; the model behind sees the transformed columns that these are made into.
     transformed = tuple(
         (name, tuple(int(place) for place in np.flatnonzero(np.isin(owners, columns))))

@@ -16,7 +16,7 @@ from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Rea
 from exactshap.readers import read as read_any
 from exactshap.readers.conditional._copula import GaussianCopula
 from exactshap.readers.conditional._regressions import Coordinates, ForestRegression, RegressedMeans, RidgeRegression
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution
 
 SAMPLED = ("budget", "random_state")
@@ -64,6 +64,10 @@ class ConditionalReader(DelegatingReader):
             calls=None,
             advice_on_memory="Raise memory_limit=, or pass fewer rows as background=",
         )
+        if inner.traits.rounding.cancels:
+            # v(D) and the certificate's prediction are two calls: each is rounded by the size of the terms that cancel in it.
+            terms = inner.solve(inner.traits.reference, find("shapley"), 1).part.scale
+            self.traits = self.traits.with_rounding(floor=self.traits.rounding.floor + float(np.max(terms)))
         self.coalitions = Coalitions.of(inner.traits.n_players, settings)
         rows, weights = request.background.take(np.flatnonzero(weights > 0)), weights[weights > 0]
         targets = np.asarray(inner.predict(rows), float).reshape(rows.n_rows, -1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.frames import Table
 from exactshap.games import Game, LiveGame, spread
-from exactshap.readers import DelegatingReader, NoConditionalMeans, Reader, Request
+from exactshap.readers import DelegatingReader, Reader, Request
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution, player_sets
 
@@ -26,9 +26,6 @@ def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
     """
     assert request.players is not None
     empty = [place for place, (_, columns) in enumerate(request.players) if not columns]
-    if empty and request.value_function == "observational":
-        # They may inform about columns that the model takes.
-        raise NoConditionalMeans
     kept = max(len(request.players) - len(empty), min(MIN_PLAYERS, len(request.players)))
     # The last of those without columns leave; the first stay where there would be fewer players than MIN_PLAYERS.
     dead = set(empty[len(empty) - (len(request.players) - kept) :])

@@ -24,6 +24,7 @@ from exactshap.readers import (
     fitted_names,
     names_of,
     players_of,
+    require_all_columns,
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import readable, reads_texts
@@ -116,6 +117,7 @@ def _of_columns(request: Request, columns: tuple[int, ...]) -> Request:
     """Return the request of a model of some columns, perhaps repeated; players keep their number."""
     assert request.players is not None
     assert request.feature_names is not None
+    require_all_columns(request, columns, len(request.feature_names))
     players = tuple(
         (name, tuple(place for place, column in enumerate(columns) if column in members)) for name, members in request.players
     )
