@@ -156,7 +156,7 @@ class Table:
         series = self.readable()[self.names[j]]  # type: ignore[index]
         if getattr(series.dtype, "time_zone", None):  # times as people write them there, where NumPy has those of Greenwich
             series = series.dt.replace_time_zone(None)
-        return series.to_numpy()
+        return _cells_of(series)
 
     def numeric(
         self, *, what: str = "X", absent: float = 0.0, categories: bool = False, names: Sequence[str] | None = None
@@ -352,6 +352,14 @@ def plain_numbers(frame: TableLike, dtypes: Sequence[np.dtype]) -> np.ndarray | 
     return values
 
 
+def _cells_of(series: TableLike) -> np.ndarray:
+    """Return the cells of a narwhals Series. Missing cells of Arrow's dictionaries would get the last category (pyarrow 26)."""
+    if series.implementation.is_pyarrow() and str(series.dtype).startswith(("Categorical", "Enum")):
+        native = series.to_native()
+        return np.asarray(native.cast(native.type.value_type).to_numpy())
+    return np.asarray(series.to_numpy())
+
+
 def numeric_column(series: TableLike, what: str, categories: bool = False) -> np.ndarray:
     """Return a narwhals Series of numbers as float64, with NaN for missing cells."""
     dtype = series.dtype
@@ -369,7 +377,7 @@ def numeric_column(series: TableLike, what: str, categories: bool = False) -> np
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
     if str(dtype) in ("Object", "Unknown") or (categories and str(dtype).startswith(("Categorical", "Enum"))):
-        return _numeric_object(np.asarray(series.to_numpy(), object), f"column {series.name!r}", what)
+        return _numeric_object(np.asarray(_cells_of(series), object), f"column {series.name!r}", what)
     raise _not_numeric(f"{dtype} such as {series.drop_nulls()[0]!r:.60}", f"column {series.name!r}", what)
 
 
