@@ -234,10 +234,11 @@ PARTS = {  # steps and members that drop, encode or mix columns
 @pytest.mark.parametrize("name", PARTS)
 def test_what_steps_do_with_columns_is_known_as_they_come(name):
     model = PARTS[name].fit(Z, curve(Z))
-    told, of_function = (
-        explain(one, X, Z, value_function="observational") for one in (model, lambda rows: model.predict(rows))
-    )
-    np.testing.assert_array_equal(told.values, of_function.values)
+    ways = model, lambda rows: model.predict(rows)
+    for groups in None, {"first": [0, 1]}:
+        settings = {"value_function": "observational", "groups": groups}
+        of_model, of_function = (explain(way, X, Z, **settings) for way in ways)
+        np.testing.assert_array_equal(of_model.values, of_function.values)
     with pytest.raises(InputError, match="Pass background="):
         explain(model, X, value_function="observational")
 
