@@ -265,6 +265,20 @@ def test_calibrated_sums_are_exact(make, method, ensemble):
     check_answers(outer.fit(X, CLASSES), second_class(outer), ROWS[:2], BACKGROUND[:9], 10 * RESPONSE, contract=False)
 
 
+@pytest.mark.parametrize(
+    "make", [LinearSVC, lambda: make_pipeline(StandardScaler(), LogisticRegression())], ids=["machine", "pipeline"]
+)
+def test_calibrations_of_three_classes_are_divided_by_their_sum(make):
+    model = CalibratedClassifierCV(make(), cv=3).fit(X, THREE)
+    found = check_answers(model, model.predict_proba, ROWS, BACKGROUND, 10 * RESPONSE, contract=False)
+    assert found.output_names == tuple(model.classes_)
+    one = explain(model, ROWS, BACKGROUND, output=model.classes_[1])
+    assert one.unit == f"probability of class {model.classes_[1]}"
+    np.testing.assert_array_equal(one.values, found.values[:, :, 1])
+    alone = CalibratedClassifierCV(make(), ensemble=False).fit(X, THREE)
+    check_answers(alone, alone.predict_proba, ROWS, BACKGROUND, 10 * RESPONSE, contract=False, output="probability")
+
+
 def test_isotonic_calibrations_of_many_columns_and_of_a_constant():
     rows, calibrated = np.random.default_rng(0).normal(size=(300, 34)), {"method": "isotonic", "cv": 2}
     model = CalibratedClassifierCV(LogisticRegression(), **calibrated).fit(rows[:200], rows[:200, 0] > 0)
@@ -286,7 +300,6 @@ REFUSED = {
     "an envelope": (EllipticEnvelope(), None),
     "hinges of polynomials": (make_pipeline(PolynomialFeatures(2), LinearSVC()), CLASSES),
     "isotonic for three classes": (CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2), THREE),
-    "sigmoid for three classes": (CalibratedClassifierCV(LogisticRegression(), cv=2), THREE),
     "sigmoid of densities": (CalibratedClassifierCV(GaussianNB(), cv=2), CLASSES),
 }
 
@@ -310,9 +323,9 @@ def test_probabilities_need_reference_rows():
     with pytest.raises(InputError, match=r"needs reference rows.*Pass background="):
         explain(CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES), ROWS)
     with pytest.raises(
-        UnsupportedStructureError, match=r"Got RandomForestClassifier. Call the model: explain\(model.predict_proba"
+        UnsupportedStructureError, match=r"Got GaussianNB of 2 classes. Call the model: explain\(model.predict_proba"
     ):
-        explain(CalibratedClassifierCV(RandomForestClassifier(3), cv=2).fit(X, CLASSES), ROWS)
+        explain(CalibratedClassifierCV(GaussianNB(), cv=2).fit(X, CLASSES), ROWS)
 
 
 @pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(3), PoissonRegressor(), SVC()], ids=str)

@@ -152,7 +152,7 @@ def test_what_is_not_read_says_what_to_do():
         explain(model, ROWS, BACKGROUND, value_function="functional")
     with pytest.raises(InputError, match="needs reference rows"):
         explain(model, ROWS)
-    with pytest.raises(UnsupportedStructureError, match="Got 3 classes"):
+    with pytest.raises(UnsupportedStructureError, match="Got SVC of 3 classes"):
         explain(calibrated("Gaussian", X, np.digitize(SCORE, [-1.0, 1.0])), ROWS, BACKGROUND)
     with pytest.raises(
         UnsupportedStructureError, match=r"decision function.*CalibratedClassifierCV\(model\) for probabilities"

@@ -6,12 +6,14 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     AdaBoostClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -119,6 +121,47 @@ def test_probabilities_are_those_of_brute_force(name, labels):
     assert "enumeration" in found.method
     if name == "scikit-learn, saturated":
         assert np.abs(model.decision_function(BACKGROUND)).max() > 700
+
+
+CALIBRATED = {  # by the decision function, else by the probability, of margins through a link
+    **{
+        name: CLASSIFIERS[name]
+        for name in ("xgboost", "lightgbm, sigmoid", "catboost", "scikit-learn, exponential", "votes", "histograms")
+    },
+    "forest": lambda: RandomForestClassifier(5, max_depth=4, random_state=0),
+    "stumps": lambda: SKL(max_depth=1),
+    "pipeline": lambda: make_pipeline(StandardScaler(), RandomForestClassifier(3, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("name", CALIBRATED)
+def test_calibrations_are_those_of_brute_force(name, method):
+    model = CalibratedClassifierCV(CALIBRATED[name](), cv=2, method=method).fit(X, numbered(CLASSES))
+    found = check_answers(model, second_class(model), ROWS[:2], BACKGROUND[:10], tolerance(name), contract=name == "forest")
+    assert found.unit == "probability of class 1"
+
+
+def test_a_calibration_of_zero_is_off_by_the_rounding_of_its_argument():
+    model = CalibratedClassifierCV(CLASSIFIERS["votes"](), ensemble=False, method="isotonic").fit(X, CLASSES)
+    (one,) = model.calibrated_classifiers_
+    (isotonic,) = one.calibrators
+    for score in one.estimator.decision_function(BACKGROUND):
+        isotonic.fit([score - 1.0, score, score + 1.0], [0.0, 0.0, 1.0])
+        explanation = explain(model, ROWS[:1], BACKGROUND)
+        assert explanation.certificate().passed
+
+
+def test_calibrated_forests_of_many_columns_are_sampled():
+    rows = np.random.default_rng(0).normal(size=(300, 14))
+    model = CalibratedClassifierCV(RandomForestClassifier(9, random_state=0), ensemble=False).fit(
+        rows, rows[:, :6].sum(axis=1) > 0
+    )
+    found, exact = (explain(model, rows[:6], rows[200:220], **settings) for settings in ({}, {"budget": 2**14}))
+    assert found.certificate().passed
+    assert "orders of" in found.method
+    moving = found.std_error > roundings(64)
+    assert 0.5 < np.sqrt(np.mean(((found.values - exact.values)[moving] / found.std_error[moving]) ** 2)) < 1.6
 
 
 @pytest.mark.parametrize("name", STUMPS)

@@ -19,6 +19,7 @@ from exactshap.readers.responses import (
     Factor,
     FactorReader,
     HybridScores,
+    Isotonic,
     PiecewiseReader,
     Response,
     ResponseReader,
@@ -35,7 +36,7 @@ def response_of_score(score: AdditiveReader, response: Response, request: Reques
     if score.traits.background is None:
         raise needs_rows(response.unit)
     members = _members(score)
-    if response.pieces is not None:
+    if isinstance(response.function, Isotonic):
         if not score.traits.single_output or max(map(len, members), default=0) > 1:
             raise no_response(
                 score.traits.model, "Its terms join players, and a piecewise linear function of them has no exact form"

@@ -24,7 +24,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
             outer: Response | None = request.outer_response
-            if outer is not None and not hasattr(model, outer.call.method):
+            if outer is not None and (outer.is_of_probability or not hasattr(model, outer.call.method)):
                 outer = None
             if outer is None and not request.asks_response:
                 return read(model, request)

@@ -24,7 +24,7 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
     @wraps(read)
     def read_either(model: Model, request: Request, *names: str) -> Reader:
         outer = request.outer_response
-        if outer is None or not hasattr(model, outer.call.method):
+        if outer is None or outer.is_of_probability or not hasattr(model, outer.call.method):
             return read(model, request, *names)
         from exactshap.readers.responses import HybridScores, SampledResponse, of_score
 

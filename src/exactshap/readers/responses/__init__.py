@@ -7,6 +7,8 @@ from exactshap.readers.responses._factors import MAX_WIDTH as MAX_WIDTH
 from exactshap.readers.responses._factors import Factor as Factor
 from exactshap.readers.responses._factors import FactorReader as FactorReader
 from exactshap.readers.responses._factors import FactorScores as FactorScores
+from exactshap.readers.responses._links import Chain as Chain
+from exactshap.readers.responses._links import Isotonic as Isotonic
 from exactshap.readers.responses._links import Response as Response
 from exactshap.readers.responses._links import exponential as exponential
 from exactshap.readers.responses._links import isotonic as isotonic
@@ -16,6 +18,7 @@ from exactshap.readers.responses._links import no_response as no_response
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
 from exactshap.readers.responses._links import sigmoid as sigmoid
+from exactshap.readers.responses._links import sigmoids as sigmoids
 from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
 from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader

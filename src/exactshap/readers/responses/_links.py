@@ -37,6 +37,47 @@ class Isotonic:
         """Return the slopes between the knots (n_knots - 1,)."""
         return np.asarray(np.diff(self.heights) / np.diff(self.knots))
 
+    @property
+    def steepest(self) -> float:
+        """Return the largest slope."""
+        return float(np.abs(self.slopes).max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Sigmoids:
+    """Describe sigmoids of the scores of several classes, divided by their sum."""
+
+    a: np.ndarray  # (n_classes,)
+    b: np.ndarray
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities; ``scores`` (n, n_classes, ...)."""
+        a, b = (part.reshape(-1, *(1,) * (scores.ndim - 2)) for part in (self.a, self.b))
+        return _normalised(-(a * scores + b))
+
+    @property
+    def steepest(self) -> float:
+        """Return the largest slope: a sigmoid's logarithm has at most that of its argument."""
+        return float(np.abs(self.a).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Describe a response of a response, such as a calibration of a probability."""
+
+    outer: Response
+    inner: Response
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the outer response of the inner one."""
+        return self.outer.of_scores(self.inner.of_scores(scores))
+
+    @property
+    def steepest(self) -> float | None:
+        """Return the largest slope."""
+        outer, inner = self.outer.steepest, self.inner.steepest
+        return None if outer is None or inner is None else outer * inner
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Response:
@@ -49,25 +90,57 @@ class Response:
     slope: float = 1.0
     rows: Callable[[Table], Table] = field(default=_same)  # ``rows(table) -> table``, of the kind that the call takes
     shift: float = 0.0
-    pieces: Isotonic | None = None  # the inverse link where it is piecewise linear
+    function: Isotonic | Sigmoids | Chain | None = None  # the inverse link where it has no name
 
     def __repr__(self) -> str:
         return f"{self.unit} by a wrapper"  # for messages: it is what a wrapper asks for, not the user
 
+    def of_scores(self, scores: np.ndarray) -> np.ndarray:
+        """Return the response of scores."""
+        # Most links take the score as it is: no copy of all hybrids' scores is made then.
+        is_plain = self.slope == 1.0 and self.shift == 0.0
+        link = self.function or link_of(str(self.link))
+        return link(scores if is_plain else self.slope * scores + self.shift)
 
-def sigmoid(a: float, b: float, unit: str) -> Response:
-    r"""Return :math:`\sigma(-(a f + b))` of a decision function f: Platt's calibration."""
-    return Response("logistic", OwnCall("decision_function", finish=partial(_sigmoid, a, b)), unit, -a, shift=-b)
+    @property
+    def steepest(self) -> float | None:
+        """Return the largest slope, or None."""
+        slope = steepest(str(self.link)) if self.function is None else self.function.steepest
+        return None if slope is None else abs(self.slope) * slope
+
+    @property
+    def is_of_probability(self) -> bool:
+        """Say whether a wrapper makes it of a probability, not of a score."""
+        return self.call.method == "predict_proba"
+
+
+def sigmoid(a: float, b: float, unit: str, method: str = "decision_function") -> Response:
+    r"""Return :math:`\sigma(-(a f + b))` of a decision function or probability f: Platt's calibration."""
+    return Response("logistic", _calibrated(method, partial(_sigmoid, a, b)), unit, -a, shift=-b)
 
 
 def _sigmoid(a: float, b: float, scores: np.ndarray) -> np.ndarray:
     return np.asarray(expit(-(a * scores + b)))
 
 
-def isotonic(knots: np.ndarray, heights: np.ndarray, unit: str) -> Response:
-    """Return a piecewise linear function of a decision function."""
-    pieces = Isotonic(knots, heights)
-    return Response("piecewise linear", OwnCall("decision_function", finish=pieces), unit, pieces=pieces)
+def isotonic(knots: np.ndarray, heights: np.ndarray, unit: str, method: str = "decision_function") -> Response:
+    """Return a piecewise linear function of a decision function or probability."""
+    function = Isotonic(knots, heights)
+    return Response("piecewise linear", _calibrated(method, function), unit, function=function)
+
+
+def _calibrated(method: str, function: Callable[[np.ndarray], np.ndarray]) -> OwnCall:
+    return OwnCall(method, finish=function if method == "decision_function" else partial(_of_second, function))
+
+
+def _of_second(function: Callable[[np.ndarray], np.ndarray], chances: np.ndarray) -> np.ndarray:
+    return function(outputs_of([1], True, chances))
+
+
+def sigmoids(a: np.ndarray, b: np.ndarray) -> Response:
+    """Return the sigmoids of the decision functions of several classes, divided by their sum."""
+    function = Sigmoids(a, b)
+    return Response("one-vs-rest", OwnCall("decision_function", finish=function), "probability", function=function)
 
 
 def exponential(rate: float, unit: str) -> Response:

@@ -32,14 +32,14 @@ class PiecewiseReader(PlayerReader):
 
     def __init__(self, inner: Reader, scores: PlayerScores, response: Response) -> None:
         super().__init__(inner, scores, response)
-        assert response.pieces is not None
-        self.pieces: Isotonic = response.pieces
+        assert isinstance(response.function, Isotonic)
+        self.pieces = response.function
         # knots, and coalitions of a half of the players; rounding grows with their root
         n_terms = len(self.pieces.knots) * 2.0 ** (min(self.traits.n_players, MAX_HINGE_PLAYERS) / 2)
         self.traits = self.traits.with_rounding(n_terms=n_terms, relative=None, floor=1.0)
 
     def _rows(self, X: Table) -> Iterator[tuple[np.ndarray, float]]:
-        sizes = np.abs(self.pieces.slopes).max() * (self.scores.sizes(X) + self._absent_sizes.max())
+        sizes = self.pieces.steepest * (self.scores.sizes(X) + self._absent_sizes.max())
         yield from zip(self._scores(X), sizes.tolist(), strict=True)
 
     def _value(self, row: np.ndarray) -> MeanResponse:

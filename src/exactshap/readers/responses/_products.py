@@ -51,12 +51,11 @@ class ProductScores(RowScores):
 
     def of_masks(self, masks: np.ndarray) -> np.ndarray:
         """Return the scores (n_background, n_outputs, n_masks), by the definition; masks are those of ``players``."""
-        scores = np.empty((len(masks), 0, len(self.constant)))
+        tiles = []
         for _, outside in self.absent():
-            step = CHUNK_PRODUCTS // max(1, outside.shape[0] * outside.shape[2])
-            blocks = [self._of_tile(masks[some], outside) for some in slices(len(masks), step)]
-            scores = np.concatenate([scores, *([np.concatenate(blocks)] if blocks else [])], axis=1)
-        return scores.transpose(1, 2, 0) + self.constant[:, None]
+            some = slices(max(len(masks), 1), CHUNK_PRODUCTS // max(1, outside.shape[0] * outside.shape[2]))
+            tiles.append(np.concatenate([self._of_tile(masks[rows], outside) for rows in some]))
+        return np.concatenate(tiles, axis=1).transpose(1, 2, 0) + self.constant[:, None]
 
     def _of_tile(self, masks: np.ndarray, outside: np.ndarray) -> np.ndarray:
         products = np.ones((len(masks), len(outside), outside.shape[2]))

@@ -24,7 +24,7 @@ from exactshap.errors import ExactnessError, ExplanationWarning, InputError, mes
 from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, solve_moving
-from exactshap.readers.responses._links import Response, link_of, steepest
+from exactshap.readers.responses._links import Response
 from exactshap.readers.responses._orders import CHUNK_SCORES, MIN_PAIRS, Along, Orders, OrderSample, sample_orders
 from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue, find
@@ -100,7 +100,7 @@ class SampledResponse(LinkedReader[RowScores]):
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
         request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.traits.model_name}")
         super().__init__(inner, response, block_rows=16)
-        self.hybrids, self._why, self._pieces = hybrids, why, response.pieces
+        self.hybrids, self._why, self._response = hybrids, why, response
         self.options = {"random_state": 0, **request.options}
         # Here, as no seed is drawn from where all coalitions are visited
         checked_generator(self.options["random_state"])
@@ -120,7 +120,10 @@ class SampledResponse(LinkedReader[RowScores]):
         # Rounding of a score of size s moves a response by about s eps, and the link itself rounds once.
         scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
         scores += self.hybrids.magnitude
-        allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * np.abs(own).max(axis=1, initial=1e-300)
+        # Slopes of named links are at most about as large as the response; those of calibrations are not
+        steepest = 0.0 if self._response.function is None else self._response.steepest or 0.0
+        sizes = np.maximum(np.abs(own).max(axis=1, initial=1e-300), steepest)
+        allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * sizes
         worst = np.abs(own - ours).max(axis=1)
         if not np.all(worst <= allowed):
             i = int(np.argmax(worst - allowed))
@@ -136,13 +139,7 @@ class SampledResponse(LinkedReader[RowScores]):
 
     def _controlled(self, scores: RowScores) -> ControlledGame:
         step = int(np.clip(CHUNK_VALUES // (len(self._weights) * self.traits.n_outputs), 1, MOST_COALITIONS))
-        return ControlledGame(scores.of, self._respond, self._weights, step)
-
-    def _respond(self, scores: np.ndarray) -> np.ndarray:
-        # Most links take the score as it is: no copy of all hybrids' scores is made then.
-        is_plain = self._slope == 1.0 and self._shift == 0.0
-        link = self._pieces or link_of(self._link)
-        return link(scores if is_plain else self._slope * scores + self._shift)
+        return ControlledGame(scores.of, self._response.of_scores, self._weights, step)
 
     def _value(self, row: RowScores) -> Callable[[np.ndarray], np.ndarray]:
         game = self._controlled(row)
@@ -238,7 +235,7 @@ class SampledResponse(LinkedReader[RowScores]):
         return sample, n_pairs
 
     def _sample(self, along: Along, exact: np.ndarray, n_pairs: int, orders: Orders) -> OrderSample:
-        return sample_orders(along, partial(_answered, self._respond), self._weights, exact, n_pairs, orders)
+        return sample_orders(along, partial(_answered, self._response.of_scores), self._weights, exact, n_pairs, orders)
 
     def _pairs(self, n_players: int, semivalue: Semivalue, order: int) -> int:
         """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
@@ -264,8 +261,9 @@ class SampledResponse(LinkedReader[RowScores]):
         shape, values = part.values.shape, part.values.reshape(len(part.values), self.traits.n_outputs)
         if slopes.any():
             values = values + _of_scores(score, i) @ slopes
-        steep = steepest(self._link) if self._pieces is None else float(np.abs(self._pieces.slopes).max(initial=0.0))
-        steep = abs(self._slope) * (steep if steep is not None else float(np.abs(ends[1]).max()))
+        steep = self._response.steepest
+        if steep is None:
+            steep = abs(self._slope) * float(np.abs(ends[1]).max())
         rows = len(score.values)
         return replace(
             part,
@@ -285,7 +283,7 @@ class SampledResponse(LinkedReader[RowScores]):
         players, blocks = every
         values, start = np.zeros((2 ** len(players), self.traits.n_outputs)), 0
         for scores in blocks:
-            values += _mean(_answered(self._respond, scores), self._weights[start : start + len(scores)])
+            values += _mean(_answered(self._response.of_scores, scores), self._weights[start : start + len(scores)])
             start += len(scores)
         bits = np.zeros(self.traits.n_players, np.int64)
         # Players that change nothing have bit 0, so that they drop out of a coalition's number.

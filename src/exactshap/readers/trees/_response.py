@@ -18,7 +18,7 @@ from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.games import player_of_columns
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
-from exactshap.readers.responses import HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
+from exactshap.readers.responses import Chain, HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
 from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
@@ -55,32 +55,47 @@ def read_trees(
     """Read an ensemble's margin or, by ``output=``, its response."""
     # Forests add up probabilities themselves: there the margin is the response, and exact.
     adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
-    outer = request.outer_response if ensemble.unit == "target" else None
+    outer: Response | None = request.outer_response
+    # Of a target that was transformed, or of the score or probability of a classifier
+    if outer is not None and (outer.call.method == "predict") != (ensemble.unit == "target"):
+        outer = None
     if outer is None and (not request.asks_response or adds_up):
         return TreeReader(model, request, ensemble, own_call, refuse, offset)
     no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
     if request.output == "probability" and ensemble.unit == "target":
         raise no_such_output
-    known = describe(ensemble) if outer is None else (outer.link, outer.call, outer.slope)
-    if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
+    if outer is not None and not (outer.is_of_probability and ensemble.unit != "probability"):
+        response, output = outer, "auto"
+    else:
+        known = describe(ensemble)
+        if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
+            raise no_such_output
+        if known is None:
+            why = f"Its objective is {ensemble.objective or 'unknown'}, the unit of its score: {ensemble.unit}"
+            raise no_response(model, why)
+        link, call, slope = known
+        finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
+        # The margin of all classes, as a softmax of one class needs the scores of the others.
+        response, output = Response(link, replace(call, finish=finish), _unit(ensemble, link), slope), "all"
+        if outer is not None:
+            response = replace(outer, link=f"calibrated {link}", slope=1.0, shift=0.0, function=Chain(outer, response))
+    if request.output == "probability" and not response.unit.startswith("probability"):
         raise no_such_output
-    if known is None:
-        raise no_response(model, f"Its objective is {ensemble.objective or 'unknown'}, the unit of its score: {ensemble.unit}")
-    link, call, slope = known
-    unit = _unit(ensemble, link)
-    if request.output == "probability" and not unit.startswith("probability"):
+    choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {response.unit} of {ensemble.name}")
+    margin = TreeReader(model, replace(request, output=output, options={}), ensemble, own_call, refuse)
+    if outer is not None and not margin.traits.single_output:
         raise no_such_output
-    choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {ensemble.name}")
-    # The margin of all classes, as a softmax of one class needs the scores of the others.
-    margin = TreeReader(model, replace(request, output="all", options={}), ensemble, own_call, refuse)
-    finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
-    response = Response(link, replace(call, finish=finish), unit, slope, partial(readable, margin.ensemble))
+    return _of_margin(margin, replace(response, rows=partial(readable, margin.ensemble)), request)
+
+
+def _of_margin(margin: TreeReader, response: Response, request: Request) -> Reader:
+    """Read the response of a margin."""
     owners = _owners(margin)
     # Every tree belongs to one player: the margin is a sum over players, and its response needs no sampling.
-    if owners is not None and link in ("exponential", "logistic"):
-        request.refuse_options(owner=f"The {unit} of {ensemble.name}")
+    if owners is not None and response.function is None and response.link in ("exponential", "logistic"):
+        request.refuse_options(owner=f"The {response.unit} of {margin.traits.model_name}")
         return ResponseReader(margin, _StumpScores(margin, owners), response)
-    why = "trees join players" if owners is None else f"the {link} joins the scores of all classes"
+    why = "trees join players" if owners is None else f"the {response.link} joins the scores of all classes"
     trees = _TreeHybrids(margin)
     hybrids = HybridScores(trees.row, CHEAP_PLAYERS, has_orders=trees.has_paths)
     return SampledResponse(margin, hybrids, response, request, why)

@@ -12,9 +12,9 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
-from exactshap.readers import Outputs, Reader, Request, choose_value_function, is_of_target, score_names, select_outputs
+from exactshap.readers import Outputs, Reader, Request, choose_value_function, is_of_target, score_names
 from exactshap.readers.additive import linear_step
-from exactshap.readers.responses import isotonic, sigmoid
+from exactshap.readers.responses import isotonic, sigmoid, sigmoids
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
 
 # -- regressors ----------------------------------------------------------------------------------------------------------
@@ -220,31 +220,39 @@ def _refused_stack(model: Model, got: str) -> UnsupportedStructureError:
 
 
 def read_calibrated(model: Model, request: Request) -> Reader:
-    r"""Read the mean of sigmoid or isotonic calibrations of two classes, each of a decision function that is a sum of terms.
+    r"""Read the mean of calibrations: of two classes sigmoid or isotonic, of more sigmoids divided by their sum.
 
     .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
     """
-    if model.method not in ("sigmoid", "isotonic"):
-        raise _refused_calibration(model, f"Got method={model.method!r}")
-    if len(model.classes_) != 2:
-        raise _refused_calibration(model, f"Got {len(model.classes_)} classes, which are normalised")
-    name = str(model.classes_[1])
-    if not request.asks_response:
-        select_outputs((name,), request.output, owner=type(model).__name__)
-    request, unit = request_of_sum(model, request), f"probability of class {name}"
-    readers = [_calibrated(one, request, model, unit) for one in model.calibrated_classifiers_]
-    share = np.full((1, 1), 1.0 / len(readers))
-    outputs = Outputs((name,), [1], True)
-    own = own_answers(model, outputs.call("predict_proba"))
-    return SumReader(model, request, [Member(reader, share) for reader in readers], own, outputs=outputs, unit=unit)
+    names = tuple(map(str, model.classes_))
+    if model.method not in ("sigmoid", "isotonic") or (len(names) > 2 and model.method != "sigmoid"):
+        raise _refused_calibration(model, f"Got method={model.method!r} for {len(names)} classes")
+    names = names[1:] if len(names) == 2 else names
+    wanted = "auto" if request.asks_response and request.output not in names else request.output
+    outputs = Outputs.of(names, wanted, owner=type(model).__name__)
+    unit = f"probability of class {outputs.names[0]}" if outputs.single else "probability"
+    request, shares = (
+        request_of_sum(model, request),
+        np.eye(len(names))[:, outputs.numbers] / len(model.calibrated_classifiers_),
+    )
+    members = [Member(_calibrated(one, request, model, unit), shares) for one in model.calibrated_classifiers_]
+    own = Outputs(outputs.names, [k + 1 for k in outputs.numbers], True) if len(names) == 1 else outputs
+    return SumReader(model, request, members, own_answers(model, own.call("predict_proba")), outputs=outputs, unit=unit)
 
 
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
-    (calibrator,) = one.calibrators
-    if model.method == "isotonic":
-        output = isotonic(np.asarray(calibrator.X_thresholds_, float), np.asarray(calibrator.y_thresholds_, float), unit)
+    refused = _refused_calibration(model, f"Got {type(one.estimator).__name__} of {len(model.classes_)} classes")
+    if len(one.calibrators) != max(1, len(model.classes_) * (len(model.classes_) > 2)):
+        raise refused  # a fold without some class
+    method = "decision_function" if hasattr(one.estimator, "decision_function") else "predict_proba"
+    if len(one.calibrators) > 1:
+        output = sigmoids(*(np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_")))
+    elif model.method == "isotonic":
+        (each,) = one.calibrators
+        output = isotonic(np.asarray(each.X_thresholds_, float), np.asarray(each.y_thresholds_, float), unit, method)
     else:
-        output = sigmoid(float(calibrator.a_), float(calibrator.b_), unit)
+        (each,) = one.calibrators
+        output = sigmoid(float(each.a_), float(each.b_), unit, method)
     try:
         return read_member(one.estimator, replace(request, output=output), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:
@@ -253,10 +261,10 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
             raise
         if request.background is not None:
             choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {type(model).__name__}")
-        raise _refused_calibration(model, f"Got {type(one.estimator).__name__}") from error
+        raise refused from error
 
 
 def _refused_calibration(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} can be read only where its calibration is a sigmoid or isotonic, of two classes, and its decision function a sum of terms"
+    what = f"{type(model).__name__} can be read only where it calibrates sums of terms, of two classes by a sigmoid or isotonic, of more by sigmoids"
     do = "Call the model: explain(model.predict_proba, X, background), exact up to 13 players and sampled beyond"
     return UnsupportedStructureError(what, got, do)
