@@ -87,6 +87,9 @@ def readable(model: Columns, table: TableLike) -> Any:
     Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
     dictionaries too), and CatBoost does not know arrow tables. XGBoost 3.4 refuses categories that only the dtype has.
     """
+    if model.library == "scikit-learn" and model.categories and type(table.native).__module__.startswith("pyarrow"):
+        # As NumPy's arrays, missing cells of dictionaries have the last category (pyarrow 26)
+        return replace(table, native=table.native.to_pandas())
     if model.library not in ("catboost", "lightgbm", "xgboost"):
         return table
     if table.is_sparse:
