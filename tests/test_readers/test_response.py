@@ -7,12 +7,13 @@ from sklearn import discriminant_analysis, linear_model
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.covariance import EllipticEnvelope
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingRegressor
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor, VotingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
@@ -279,6 +280,15 @@ def test_calibrations_of_three_classes_are_divided_by_their_sum(make):
     check_answers(alone, alone.predict_proba, ROWS, BACKGROUND, 10 * RESPONSE, contract=False, output="probability")
 
 
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize(
+    "make", [GaussianNB, lambda: MLPClassifier((3,), max_iter=30, random_state=0)], ids=["densities", "network"]
+)
+def test_calibrations_of_probabilities_are_those_of_brute_force(make, method):
+    model = CalibratedClassifierCV(make(), cv=2, method=method).fit(X, CLASSES)
+    check_answers(model, second_class(model), ROWS, BACKGROUND, 100 * RESPONSE, contract=False)
+
+
 def test_isotonic_calibrations_of_many_columns_and_of_a_constant():
     rows, calibrated = np.random.default_rng(0).normal(size=(300, 34)), {"method": "isotonic", "cv": 2}
     model = CalibratedClassifierCV(LogisticRegression(), **calibrated).fit(rows[:200], rows[:200, 0] > 0)
@@ -300,7 +310,7 @@ REFUSED = {
     "an envelope": (EllipticEnvelope(), None),
     "hinges of polynomials": (make_pipeline(PolynomialFeatures(2), LinearSVC()), CLASSES),
     "isotonic for three classes": (CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2), THREE),
-    "sigmoid of densities": (CalibratedClassifierCV(GaussianNB(), cv=2), CLASSES),
+    "sigmoid of bags": (CalibratedClassifierCV(BaggingClassifier(LogisticRegression(), 2), cv=2), CLASSES),
 }
 
 
@@ -323,9 +333,9 @@ def test_probabilities_need_reference_rows():
     with pytest.raises(InputError, match=r"needs reference rows.*Pass background="):
         explain(CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES), ROWS)
     with pytest.raises(
-        UnsupportedStructureError, match=r"Got GaussianNB of 2 classes. Call the model: explain\(model.predict_proba"
+        UnsupportedStructureError, match=r"Got BaggingClassifier of 2 classes. Call the model: explain\(model.predict_proba"
     ):
-        explain(CalibratedClassifierCV(GaussianNB(), cv=2).fit(X, CLASSES), ROWS)
+        explain(CalibratedClassifierCV(BaggingClassifier(LogisticRegression(), 2), cv=2).fit(X, CLASSES), ROWS)
 
 
 @pytest.mark.parametrize("model", [Ridge(), RandomForestRegressor(3), PoissonRegressor(), SVC()], ids=str)

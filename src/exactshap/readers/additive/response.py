@@ -24,7 +24,7 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
         @wraps(read)
         def read_either(model: Model, request: Request) -> Reader:
             outer: Response | None = request.outer_response
-            if outer is not None and (outer.is_of_probability or not hasattr(model, outer.call.method)):
+            if outer is not None and not hasattr(model, outer.call.method):
                 outer = None
             if outer is None and not request.asks_response:
                 return read(model, request)
@@ -32,6 +32,11 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 
             score = read(model, of_score(request))
             response = describe(model) if outer is None else outer
+            if outer is not None and outer.is_of_probability:
+                # Of two classes that are known by one score
+                if not score.traits.single_output:
+                    raise UnknownNameError(no_output(score.traits.model_name, "probability", score.traits.output_names))
+                response = outer.after(describe(model))
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.traits.model_name, request.output, score.traits.output_names))
             if response.link is None:

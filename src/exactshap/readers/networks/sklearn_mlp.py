@@ -54,7 +54,11 @@ def _classifier(model: Model, request: Request) -> Reader:
         raise UnsupportedStructureError(f"{name} can be read only where it has one score, of two classes", got, do)
     label = str(model.classes_[1])
     precision = np.finfo(model.coefs_[0].dtype)
-    own = of_score(request) if request.asks_response else request
+    outer: Response | None = request.outer_response
+    chance = probability(label)
+    # A calibration takes the probability, as the model has no other score
+    response = chance if outer is None else outer.after(chance)
+    own = of_score(request) if request.asks_response or outer is not None else request
     score = NetworkReader(
         model,
         own,
@@ -65,7 +69,7 @@ def _classifier(model: Model, request: Request) -> Reader:
         precision=precision.dtype,
         odds_rounding=8.0 * float(precision.eps),
     )
-    return _sampled(score, probability(label), request) if request.asks_response else score
+    return score if own is request else _sampled(score, response, request)
 
 
 def _log_odds(chances: np.ndarray) -> np.ndarray:

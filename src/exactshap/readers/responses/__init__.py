@@ -7,7 +7,6 @@ from exactshap.readers.responses._factors import MAX_WIDTH as MAX_WIDTH
 from exactshap.readers.responses._factors import Factor as Factor
 from exactshap.readers.responses._factors import FactorReader as FactorReader
 from exactshap.readers.responses._factors import FactorScores as FactorScores
-from exactshap.readers.responses._links import Chain as Chain
 from exactshap.readers.responses._links import Isotonic as Isotonic
 from exactshap.readers.responses._links import Response as Response
 from exactshap.readers.responses._links import exponential as exponential

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -107,6 +107,10 @@ class Response:
         """Return the largest slope, or None."""
         slope = steepest(str(self.link)) if self.function is None else self.function.steepest
         return None if slope is None else abs(self.slope) * slope
+
+    def after(self, inner: Response) -> Response:
+        """Return this response of another one, as a function of the other's score."""
+        return replace(self, link=f"calibrated {inner.link}", slope=1.0, shift=0.0, function=Chain(self, inner))
 
     @property
     def is_of_probability(self) -> bool:

@@ -18,7 +18,7 @@ from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.games import player_of_columns
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
-from exactshap.readers.responses import Chain, HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
+from exactshap.readers.responses import HybridScores, Response, ResponseReader, RowScores, SampledResponse, no_response
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import FlatTrees, TreeModel, apply
 from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
@@ -78,7 +78,7 @@ def read_trees(
         # The margin of all classes, as a softmax of one class needs the scores of the others.
         response, output = Response(link, replace(call, finish=finish), _unit(ensemble, link), slope), "all"
         if outer is not None:
-            response = replace(outer, link=f"calibrated {link}", slope=1.0, shift=0.0, function=Chain(outer, response))
+            response = outer.after(response)
     if request.output == "probability" and not response.unit.startswith("probability"):
         raise no_such_output
     choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {response.unit} of {ensemble.name}")
