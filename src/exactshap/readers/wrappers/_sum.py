@@ -139,7 +139,7 @@ def _array(X: Table, columns: tuple[int, ...], what: str = "X") -> Table:
 
 def _method_of(parts: Sequence[Solution | Cost]) -> str:
     methods = "; ".join(dict.fromkeys(part.method for part in parts))
-    return f"sum of {len(parts)} model{'s' if len(parts) != 1 else ''}: {methods}"
+    return methods if len(parts) == 1 else f"sum of {len(parts)} models: {methods}"
 
 
 def _all_gaps(parts: Sequence[Traits]) -> SecondReading:
