@@ -86,7 +86,7 @@ def test_parameters_of_ngboost(name):
     if name == "Normal":
         np.testing.assert_allclose(explanation.prediction, np.c_[parameters["loc"], np.log(parameters["scale"])])
         one = explain(model, ROWS, BACKGROUND, output="loc")
-        assert one.unit == "loc of Normal"
+        assert one.unit == explanation.output("loc").unit == "loc of Normal"
         np.testing.assert_array_equal(one.values, explanation.values[:, :, 0])
         np.testing.assert_allclose(one.prediction, model.predict(ROWS))
 

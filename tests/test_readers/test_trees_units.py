@@ -145,7 +145,11 @@ def test_units_and_names(name):
     ],
 )
 def test_an_output_that_was_picked_says_which_it_is(name, output, unit):
-    assert Explainer(UNITS[name][0](), output=output).reader.traits.unit == unit
+    model = UNITS[name][0]()
+    assert Explainer(model, output=output).reader.traits.unit == unit
+    every = explain(model, X[:2])
+    if every.output_names:  # picked afterwards
+        assert every.output(output).unit == unit
 
 
 def test_the_response_of_a_root_is_not_the_root():

@@ -15,6 +15,7 @@ from exactshap.results.data._certificate import Certificate
 from exactshap.results.data._named_values import NamedValues
 
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance", *validation.OPTIONAL)
+_MEAN_AND_DEVIATION = "mean of the target and log of its standard deviation"
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
 
 
@@ -124,8 +125,7 @@ class ExplanationData:
             raise InputError("This explanation has a single output", f"Got output {which!r}", "Use it as it is")
         k = validation.place_of(which, self.output_names, "output")
         changes: dict[str, Any] = {name: array[..., k] for name, array in self._arrays(_PER_OUTPUT)}
-        unit = self.unit if not self.output_names[k] else f"{self.unit} of {self.output_names[k]}"
-        return replace(self, **changes, output_names=None, unit=unit)
+        return replace(self, **changes, output_names=None, unit=_unit_of_one(self.unit, self.output_names[k]))
 
     def _arrays(self, names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
         return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
@@ -254,6 +254,15 @@ class ExplanationData:
             magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)
             rounding = 8.0 * np.finfo(np.float64).eps * magnitude
         return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))
+
+
+def _unit_of_one(unit: str, name: str) -> str:
+    """Return the unit of one of several outputs, called as where a reader explains it alone."""
+    if unit.startswith("parameter of "):
+        return f"{name} of {unit.removeprefix('parameter of ')}"
+    if (unit == "target" and name.startswith(("quantile ", "expectile "))) or unit == _MEAN_AND_DEVIATION:
+        return f"{name} of the target"
+    return f"{unit} of {name}" if name else unit
 
 
 def _largest_of_rows(residual: np.ndarray) -> np.ndarray:
