@@ -179,6 +179,10 @@ def test_missing_texts_of_a_csv_are_missing_without_a_background(tmp_path):
     explain_dataset(Explainer(model), tmp_path / "a.csv", tmp_path / "out")
     found = pd.read_parquet(tmp_path / "out").filter(like="phi_").to_numpy()
     np.testing.assert_array_equal(found, Explainer(model)(pd.read_csv(tmp_path / "a.csv")).values)
+    T.fillna({"city": "NA"}).to_csv(tmp_path / "words.csv", index=False)
+    with pytest.warns(ExplanationWarning, match=r"Words of words.csv are read as missing. Got {'city': \['NA'\]}"):
+        explain_dataset(Explainer(model), tmp_path / "words.csv", tmp_path / "words")
+    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "words").filter(like="phi_").to_numpy(), found)
 
 
 def test_whole_numbers_of_a_csv_stay_categories(tmp_path):

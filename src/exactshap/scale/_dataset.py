@@ -16,7 +16,16 @@ from exactshap._runtime.progress import Progress, duration, progress_rows
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, printable, warn
 from exactshap.explainer import Explainer
-from exactshap.frames.stored import SourceFile, StoredFile, inspect, is_index, place_of, read_schema, warn_of_digits
+from exactshap.frames.stored import (
+    SourceFile,
+    StoredFile,
+    inspect,
+    is_index,
+    place_of,
+    read_schema,
+    warn_of_digits,
+    warn_of_words,
+)
 from exactshap.results.data import counted
 from exactshap.scale._batches import Batch, Work, cut
 from exactshap.scale._importance import GlobalImportance
@@ -264,6 +273,7 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
     first, named = None, named_columns(part)
     warn_of_digits(files[0], part.csv_types, [*part.layout.keep, *part.explainer.reader.traits.feature_names])
+    warn_of_words(files[0], part.csv_types, part.explainer.reader.traits.feature_names)
     for file in files:
         schema = read_schema(file, part.csv_types)
         for name in schema.names:

@@ -155,6 +155,27 @@ def warn_of_digits(file: StoredFile, types: CsvTypes, columns: Sequence[str]) ->
         warn(message(f"Digits of {file.name} are lost, as in numbers", f"Got {lost}", do), ExplanationWarning)
 
 
+def warn_of_words(file: StoredFile, types: CsvTypes, columns: Sequence[str]) -> None:
+    """Warn of words such as NA in the first megabyte of a CSV file that are read as missing, as they may be categories."""
+    words = [word for word in types.gaps if word]
+    if file.kind != "csv" or not words:
+        return
+    compute, arrow = (require(name, "scale", purpose="Reading CSV") for name in ("pyarrow.compute", "pyarrow"))
+    with _readable(file.name, "CSV"), _csv(file, types) as reader:
+        first = next(iter(reader), None)
+    if first is None:
+        return
+    texts = [one.name for one in first.schema if one.name in columns and arrow.types.is_string(one.type)]
+    held: dict[str, list[str]] = {}
+    for name in texts:
+        cells = first.column(first.schema.get_field_index(name))
+        if found := cells.filter(compute.is_in(cells, value_set=arrow.array(words, arrow.string()))).unique().to_pylist():
+            held[name] = sorted(found)
+    if held:
+        do = "If they are categories, write Parquet, or pass a background that holds them"
+        warn(message(f"Words of {file.name} are read as missing", f"Got {held}", do), ExplanationWarning)
+
+
 def _key_type(value: object) -> Any:
     arrow = require("pyarrow", "scale", purpose="Reading data")
     return arrow.null() if value is None else arrow.scalar(value).type
