@@ -7,6 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as k
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
@@ -79,6 +80,24 @@ def test_several_outputs_and_groups():
         for o in (0, 1):
             expected = direct(ROWS, mask, 0.01, alpha=alpha[:, o])
             np.testing.assert_allclose(values[:, column, o], expected, rtol=0, atol=tolerance(0.01))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianProcessRegressor(k.Matern(1.0, nu=1.5), alpha=0.1, optimizer=None),
+        GaussianProcessRegressor(k.RBF(1.0) + 0.5 * k.RBF(3.0), alpha=0.1, optimizer=None),
+        MultiOutputRegressor(KernelRidge(kernel="rbf")),
+        MultiOutputRegressor(SVR(epsilon=0.0)),  # every row is a support vector, in an order of its own
+    ],
+)
+def test_repeated_training_rows_count_as_often_as_they_are_there(model):
+    rows = np.repeat(X[:8], [5, 1, 2, 1, 1, 3, 1, 1], axis=0)
+    target = rows @ [1.0, 2.0, 3.0] + 0.1 * np.arange(15.0)
+    model.fit(rows, np.stack([target, target**2], axis=1) if isinstance(model, MultiOutputRegressor) else target)
+    own, passed = (explain(model, ROWS, background, value_function="observational") for background in (None, rows))
+    np.testing.assert_allclose(own.baseline[0], model.predict(rows).mean(axis=0), rtol=roundings(5_000))
+    np.testing.assert_allclose(own.values, passed.values, rtol=0, atol=ridge(1e-3, np.abs(target).max() ** 2))
 
 
 def test_sum_of_kernels_conditions_on_every_column():

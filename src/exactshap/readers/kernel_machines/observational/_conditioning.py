@@ -17,15 +17,24 @@ def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
         background, weights = machine.rows_and_weights()
         return background[weights > 0], weights[weights > 0]
     parts = machine.expansion.parts
-    points = [part.points.T for part in parts if part.points is not None]
+    points: list[np.ndarray] = []
+    for part in parts:
+        # Components of one kernel share the rows of the fit, which may repeat.
+        if part.points is not None and not any(part.points is one or np.array_equal(part.points, one) for one in points):
+            points.append(part.points)
     if not any(rows.size for rows in points):
         raise InputError(
             "value_function='observational' needs rows to learn the conditional distribution from",
             f"{machine.name} keeps no training rows (its kernel is linear or polynomial, or it has no support vectors)",
             "Pass background=X_train",
         )
-    rows = np.unique(np.concatenate(points), axis=0) if len(points) > 1 else points[0]
-    return rows, np.full(len(rows), 1.0 / len(rows))
+    if len(points) == 1:
+        return points[0].T, np.full(points[0].shape[1], 1.0 / points[0].shape[1])
+    rows, places = np.unique(np.concatenate(points, axis=1), axis=1, return_inverse=True)
+    machines = np.split(places.ravel(), np.cumsum([one.shape[1] for one in points])[:-1])
+    # A row counts as often as the machine of several that holds it most often repeats it.
+    counts = np.max([np.bincount(own, minlength=rows.shape[1]) for own in machines], axis=0)
+    return rows.T, counts / counts.sum()
 
 
 def conditioning(machine: BoundMachine, first: np.ndarray, second: np.ndarray) -> np.ndarray:
