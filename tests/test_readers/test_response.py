@@ -7,7 +7,12 @@ from sklearn import discriminant_analysis, linear_model
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.covariance import EllipticEnvelope
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor, VotingRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    VotingRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV

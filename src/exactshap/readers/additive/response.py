@@ -32,10 +32,9 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
 
             score = read(model, of_score(request))
             response = describe(model) if outer is None else outer
+            if outer is not None and score.traits.single_output == outer.takes_several:
+                raise UnknownNameError(no_output(score.traits.model_name, "probability", score.traits.output_names))
             if outer is not None and outer.is_of_probability:
-                # Of two classes that are known by one score
-                if not score.traits.single_output:
-                    raise UnknownNameError(no_output(score.traits.model_name, "probability", score.traits.output_names))
                 response = outer.after(describe(model))
             if request.output == "probability" and not response.unit.startswith("probability"):
                 raise UnknownNameError(no_output(score.traits.model_name, request.output, score.traits.output_names))

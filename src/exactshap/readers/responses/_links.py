@@ -113,6 +113,11 @@ class Response:
         return replace(self, link=f"calibrated {inner.link}", slope=1.0, shift=0.0, function=Chain(self, inner))
 
     @property
+    def takes_several(self) -> bool:
+        """Say whether a wrapper makes it of the scores of several classes."""
+        return isinstance(self.function, Sigmoids)
+
+    @property
     def is_of_probability(self) -> bool:
         """Say whether a wrapper makes it of a probability, not of a score."""
         return self.call.method == "predict_proba"
@@ -141,10 +146,10 @@ def _of_second(function: Callable[[np.ndarray], np.ndarray], chances: np.ndarray
     return function(outputs_of([1], True, chances))
 
 
-def sigmoids(a: np.ndarray, b: np.ndarray) -> Response:
-    """Return the sigmoids of the decision functions of several classes, divided by their sum."""
+def sigmoids(a: np.ndarray, b: np.ndarray, method: str) -> Response:
+    """Return the sigmoids of the decision functions or probabilities of several classes, divided by their sum."""
     function = Sigmoids(a, b)
-    return Response("one-vs-rest", OwnCall("decision_function", finish=function), "probability", function=function)
+    return Response("one-vs-rest", OwnCall(method, finish=function), "probability", function=function)
 
 
 def exponential(rate: float, unit: str) -> Response:

@@ -83,7 +83,7 @@ def read_trees(
         raise no_such_output
     choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {response.unit} of {ensemble.name}")
     margin = TreeReader(model, replace(request, output=output, options={}), ensemble, own_call, refuse)
-    if outer is not None and not margin.traits.single_output:
+    if outer is not None and margin.traits.single_output == outer.takes_several:
         raise no_such_output
     return _of_margin(margin, replace(response, rows=partial(readable, margin.ensemble)), request)
 

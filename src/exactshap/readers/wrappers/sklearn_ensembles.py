@@ -246,7 +246,8 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
         raise refused  # a fold without some class
     method = "decision_function" if hasattr(one.estimator, "decision_function") else "predict_proba"
     if len(one.calibrators) > 1:
-        output = sigmoids(*(np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_")))
+        a, b = (np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_"))
+        output = sigmoids(a, b, method)
     elif model.method == "isotonic":
         (each,) = one.calibrators
         output = isotonic(np.asarray(each.X_thresholds_, float), np.asarray(each.y_thresholds_, float), unit, method)
