@@ -8,8 +8,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from exactshap import explain
 from exactshap.errors import InputError
 from exactshap.estimators import ShadowSelector
+from tolerances import roundings
 
 SMALL = RandomForestRegressor(15, max_leaf_nodes=12, max_features=1 / 3)
 
@@ -67,6 +69,16 @@ def test_classes_of_several_kinds_and_seeds():
     for chosen in (model, None):  # None: a forest that suits the target
         words = ShadowSelector(chosen, n_trials=3, level=0.3, random_state=3).fit(X, np.array(["low", "mid", "high"])[labels])
         assert words.support_[1]
+
+
+def test_importances_are_means_over_rows_and_classes():
+    X, y = signal(100)
+    labels, generator = np.digitize(y, [-1.0, 1.0]), np.random.RandomState(3)
+    model = RandomForestClassifier(5, max_leaf_nodes=8)
+    selector = ShadowSelector(model, n_trials=1, level=0.6, random_state=3).fit(X, labels)
+    both = np.hstack([X, X[generator.permutation(100)]])
+    values = explain(clone(model).set_params(random_state=generator.randint(2**31 - 1)).fit(both, labels), both).values
+    np.testing.assert_allclose(selector.importances_[0], np.abs(values).mean(axis=(0, 2))[: X.shape[1]], rtol=roundings(300))
 
 
 def test_the_model_given_is_left_as_it_is_and_few_rows_are_explained():

@@ -296,7 +296,7 @@ class ShadowSelector(ColumnSelector):
         few = self.max_rows is not None and len(X) > self.max_rows
         rows = both[generator.choice(len(X), self.max_rows, replace=False)] if few else both
         values = np.abs(Explainer(fitted, n_jobs=self.n_jobs, progress=False)(rows).values).mean(axis=0)
-        return values if values.ndim == 1 else values.sum(axis=1)  # mean over outputs
+        return values if values.ndim == 1 else values.mean(axis=1)  # over outputs
 
     def _model(self, y: np.ndarray) -> Any:
         if self.estimator is not None:
