@@ -11,7 +11,7 @@ import numpy as np
 
 from exactshap._runtime.progress import Calls
 from exactshap._runtime.types import Foreign, Model, TableLike
-from exactshap.errors import InputTypeError
+from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, check_columns, with_unique_index
 from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
 
@@ -73,6 +73,11 @@ class OwnCall:
         except (TypeError, ValueError) as error:
             if type(rows).__module__.startswith("scipy.sparse"):  # of a model that was fitted on dense rows
                 raise InputTypeError(f"{type(model).__name__} refuses sparse rows", f"{error}", "Pass X.toarray()") from error
+            _, known, category = str(error).partition("Found a category not in the training set")
+            if known:  # of XGBoost 3.4, also for one that only the dtype of a column has; a stack trace follows
+                do = "Leave it out of the column's dtype: X[column].cat.remove_unused_categories()"
+                what = f"{type(model).__name__} refuses a category that it was not fitted with"
+                raise InputError(what, f"Got it {category.splitlines()[0].strip()}", do) from error
             raise
         # A copy, as some models return the same array in each call
         return np.array(self.finish(joined_outputs(values)), float)
