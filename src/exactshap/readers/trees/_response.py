@@ -61,31 +61,35 @@ def read_trees(
         outer = None
     if outer is None and (not request.asks_response or adds_up):
         return TreeReader(model, request, ensemble, own_call, refuse, offset)
-    no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
-    if request.output == "probability" and ensemble.unit == "target":
-        raise no_such_output
-    if outer is not None and not (outer.is_of_probability and ensemble.unit != "probability"):
+    if outer is not None and (ensemble.unit == "probability" or not outer.is_of_probability):
         response, output = outer, "auto"
     else:
-        known = describe(ensemble)
-        if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
-            raise no_such_output
-        if known is None:
-            why = f"Its objective is {ensemble.objective or 'unknown'}, the unit of its score: {ensemble.unit}"
-            raise no_response(model, why)
-        link, call, slope = known
-        finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
         # The margin of all classes, as a softmax of one class needs the scores of the others.
-        response, output = Response(link, replace(call, finish=finish), _unit(ensemble, link), slope), "all"
-        if outer is not None:
-            response = outer.after(response)
-    if request.output == "probability" and not response.unit.startswith("probability"):
-        raise no_such_output
+        response, output = _known_response(model, request, ensemble, describe), "all"
+        response = response if outer is None else outer.after(response)
     choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {response.unit} of {ensemble.name}")
     margin = TreeReader(model, replace(request, output=output, options={}), ensemble, own_call, refuse)
     if outer is not None and margin.traits.single_output == outer.takes_several:
-        raise no_such_output
+        raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
     return _of_margin(margin, replace(response, rows=partial(readable, margin.ensemble)), request)
+
+
+def _known_response(model: Model, request: Request, ensemble: TreeModel, describe: Describe) -> Response:
+    """Return the response that the ensemble's own link makes of its margin."""
+    no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
+    if request.output == "probability" and ensemble.unit == "target":
+        raise no_such_output
+    known = describe(ensemble)
+    if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
+        raise no_such_output
+    if known is None:
+        raise no_response(model, f"Its objective is {ensemble.objective or 'unknown'}, the unit of its score: {ensemble.unit}")
+    link, call, slope = known
+    unit = _unit(ensemble, link)
+    if request.output == "probability" and not unit.startswith("probability"):
+        raise no_such_output
+    finish = partial(_finished, call.finish, len(ensemble.output_names), ensemble.single_output)
+    return Response(link, replace(call, finish=finish), unit, slope)
 
 
 def _of_margin(margin: TreeReader, response: Response, request: Request) -> Reader:

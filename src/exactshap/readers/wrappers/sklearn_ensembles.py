@@ -231,21 +231,20 @@ def read_calibrated(model: Model, request: Request) -> Reader:
     wanted = "auto" if request.asks_response and request.output not in names else request.output
     outputs = Outputs.of(names, wanted, owner=type(model).__name__)
     unit = f"probability of class {outputs.names[0]}" if outputs.single else "probability"
-    request, shares = (
-        request_of_sum(model, request),
-        np.eye(len(names))[:, outputs.numbers] / len(model.calibrated_classifiers_),
-    )
+    request = request_of_sum(model, request)
+    shares = np.eye(len(names))[:, outputs.numbers] / len(model.calibrated_classifiers_)
     members = [Member(_calibrated(one, request, model, unit), shares) for one in model.calibrated_classifiers_]
     own = Outputs(outputs.names, [k + 1 for k in outputs.numbers], True) if len(names) == 1 else outputs
     return SumReader(model, request, members, own_answers(model, own.call("predict_proba")), outputs=outputs, unit=unit)
 
 
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
-    refused = _refused_calibration(model, f"Got {type(one.estimator).__name__} of {len(model.classes_)} classes")
-    if len(one.calibrators) != max(1, len(model.classes_) * (len(model.classes_) > 2)):
-        raise refused  # a fold without some class
+    n_classes = len(model.classes_)
+    refused = _refused_calibration(model, f"Got {type(one.estimator).__name__} of {n_classes} classes")
+    if n_classes > 2 and len(one.calibrators) < n_classes:  # a fold without some class
+        raise refused
     method = "decision_function" if hasattr(one.estimator, "decision_function") else "predict_proba"
-    if len(one.calibrators) > 1:
+    if n_classes > 2:
         a, b = (np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_"))
         output = sigmoids(a, b, method)
     elif model.method == "isotonic":
