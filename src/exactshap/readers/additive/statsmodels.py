@@ -82,7 +82,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
     if kind not in _KNOWN or params.ndim > 1 + (kind == "MNLogit" and not of_terms) or len(params) != len(columns):
         got = f"Got parameters of shape {np.shape(model.params)}; known: {', '.join(_KNOWN)}"
         function = "model.predict"
-        if hasattr(fitted, "smoother"):  # of GLMGam, whose predict takes the smooth terms' columns apart
+        if hasattr(fitted, "smoother"):  # of GLMGam: its predict takes the smooth terms' columns apart
             function = f"lambda rows: model.predict(rows, exog_smooth=rows[{list(fitted.smoother.variable_names)}])"
         do = f"Call it: explain({function}, X, background), exact up to 13 players"
         raise UnsupportedStructureError(f"{kind} can be read only where it has one linear predictor", got, do)

@@ -37,7 +37,7 @@ class ProductScores(RowScores):
     def of_row(
         cls, coefficients: np.ndarray, present: np.ndarray, absent: Callable[[], Iterable[Tile]], constant: np.ndarray
     ) -> ProductScores:
-        """Return the scores of a row. Players matter whose factors differ from those of some background row."""
+        """Return the scores of a row. Players matter if their factors differ from those of some background row."""
         moving = np.any([(outside != present).any(axis=(0, 2)) for _, outside in absent()], axis=0)
         # Those of other players are the same in all hybrids
         coefficients = coefficients * present[~moving].prod(axis=0)

@@ -53,7 +53,7 @@ def convert(model: Model) -> TreeModel:
 
 
 def _unit(model: Model) -> str:
-    """Return the unit of the scores. Of a Poisson loss, whose rates are predicted, only the description knows."""
+    """Return the unit of the scores. Only the description tells a Poisson loss, as rates are predicted."""
     activation = model.activation().name
     if activation == "IDENTITY" and "Loss: POISSON\n" in model.describe("text"):
         activation = "EXPONENTIAL"
