@@ -89,7 +89,7 @@ def test_the_value_function_is_named():
     for background, name in ((None, "functional"), (Z, "interventional")):
         shares = decompose_r2(model, X, y, background=background)
         assert f"value function: {name}" in repr(shares)
-        assert shares.plot.bar().get_xlabel() == f"contribution to R2\nvalue function: {name}"
+        assert shares.plot().get_xlabel() == f"contribution to R2\nvalue function: {name}"
 
 
 def test_groups_and_frames():

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVR
 
 from exactshap import explain
-from exactshap.errors import InputError, UnknownNameError
+from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
 
@@ -133,6 +133,8 @@ def test_an_explanation_without_data_is_drawn_without_cells():
     source.plot.bar()
     with pytest.raises(InputError, match="A scatter plot needs the data"):
         source.plot.scatter("age")
+    with pytest.raises(InputTypeError, match=r"holds the pictures.*plot\.beeswarm\(\)"):
+        source.plot()
 
 
 def test_several_outputs_need_a_choice():

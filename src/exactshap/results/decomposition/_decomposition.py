@@ -241,6 +241,8 @@ class Shares:
         ax.legend(loc="best", frameon=False)
         return ax
 
+    __call__ = bar  # the only picture, as ``plot()`` of comparisons
+
     def prepare(self, *, max_display: int = 10) -> ShareBars:
         """Return the data that :meth:`bar` draws."""
         one, error = self.decomposition, None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError
+from exactshap.errors import InputError, InputTypeError
 from exactshap.results.data import (
     ExplanationData,
     counted,
@@ -61,6 +61,10 @@ class PlotAccessor:
             "plot: waterfall(i), beeswarm(), bar(i=None), scatter(feature), shape(feature, main_effects), heatmap(), violin(), decision(), image(i, shape), text(i), interactions(i=None), intervals(i=None); "
             "each takes ax= and output="
         )
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        do = "Call one of them: explanation.plot.beeswarm(), explanation.plot.waterfall(0), explanation.plot.bar()"
+        raise InputTypeError("`plot` holds the pictures and is none itself", do=do)
 
     def __getattr__(self, name: str) -> Any:
         refuse_name("plot", name)
