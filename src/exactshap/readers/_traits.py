@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -328,7 +329,7 @@ class Traits:
             **facts,
         )
 
-    @property
+    @cached_property
     def compared_with(self) -> Table | None:
         """Return the background rows that v(S) depends on."""
         return None if self.value_function in _WITHOUT_BACKGROUND else self.background
