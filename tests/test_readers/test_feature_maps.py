@@ -75,7 +75,8 @@ def test_linear_models_are_exact(feature_map, name):
 def test_what_is_not_linear_is_refused_by_name(feature_map, name):
     last, target = OTHERS[name]
     model = make_pipeline(MAPS[feature_map], last).fit(X, target)
-    with pytest.raises(UnsupportedStructureError, match=rf"not linear.*{type(last).__name__}.*Explainer\(pipeline.predict"):
+    way = r"Explainer\(pipeline.predict, background\), of a classifier pipeline.predict_proba"
+    with pytest.raises(UnsupportedStructureError, match=rf"not linear.*{type(last).__name__}.*{way}"):
         Explainer(model, BACKGROUND)
 
 

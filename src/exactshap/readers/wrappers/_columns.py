@@ -43,6 +43,7 @@ TRIED_ROWS = 256
 MIXED_ROWS = 4096  # background rows that are mixed at a time, to see whether any of them shows more
 # Relative difference of a step's numbers on equal cells: rows of one batch may be rounded in another order.
 SAME = 1e-9
+SAMPLE_PIPELINE = "sample with Explainer(pipeline.predict, background), of a classifier pipeline.predict_proba"
 # A name that no user's column has, with digits of a fixed number: x1 would also be found in x10.
 _TOKEN = re.compile(r"xqcol(\d{7})")
 
@@ -128,8 +129,7 @@ class ColumnOwners:
             f"The step {_called(step)} is not known to work column by column",
             "Its output columns may mix input columns, which then cannot be players exactly",
             "Join the columns that it mixes into one player with groups=; explain after it: Explainer(pipeline[-1], "
-            "background=pipeline[:-1].transform(background)); or sample with Explainer(pipeline.predict, background), "
-            "of a classifier pipeline.predict_proba",
+            f"background=pipeline[:-1].transform(background)); or {SAMPLE_PIPELINE}",
         )
 
     def _after_pipeline(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
@@ -347,7 +347,7 @@ def _mixed(output: int, shown: str) -> UnsupportedStructureError:
     return UnsupportedStructureError(
         f"Output {output} of the steps before the model is not made from one column alone",
         shown,
-        "Join the columns that are mixed into one player with groups=; or sample with Explainer(pipeline.predict, background)",
+        f"Join the columns that are mixed into one player with groups=; or {SAMPLE_PIPELINE}",
     )
 
 
@@ -376,8 +376,7 @@ def _unseen(step: Model, places: np.ndarray) -> UnsupportedStructureError:
     return UnsupportedStructureError(
         f"The input column of output {int(places[0])} of {_called(step)} cannot be determined",
         "The output is the same whichever column of the background changes",
-        "Pass a background of many different rows, give the step one column at a time in a ColumnTransformer, or sample with"
-        " Explainer(pipeline.predict, background)",
+        f"Pass a background of many different rows, give the step one column at a time in a ColumnTransformer, or {SAMPLE_PIPELINE}",
     )
 
 

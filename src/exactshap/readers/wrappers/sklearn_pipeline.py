@@ -31,6 +31,7 @@ from exactshap.readers import (
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection
 from exactshap.readers.wrappers._columns import (
+    SAMPLE_PIPELINE,
     TRIED_ROWS,
     ColumnOwners,
     flat_steps,
@@ -95,7 +96,7 @@ def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
     raise UnsupportedStructureError(
         f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
         f"Got {[type(step).__name__ for step in steps[1:]]}",
-        "Explain after it, or sample with Explainer(pipeline.predict, background)",
+        f"Explain after it, or {SAMPLE_PIPELINE}",
     )
 
 
