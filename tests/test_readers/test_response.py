@@ -26,6 +26,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
+from oracles import interventional_values
 from reader_checks import check_answers
 from tolerances import RESPONSE
 
@@ -287,11 +288,53 @@ def test_calibrations_of_three_classes_are_divided_by_their_sum(make):
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize(
-    "make", [GaussianNB, lambda: MLPClassifier((3,), max_iter=30, random_state=0)], ids=["densities", "network"]
+    "make",
+    [
+        GaussianNB,
+        lambda: MLPClassifier((3,), max_iter=30, random_state=0),
+        discriminant_analysis.QuadraticDiscriminantAnalysis,
+        lambda: make_pipeline(PolynomialFeatures(2), LinearSVC()),
+    ],
+    ids=["densities", "network", "quadratic", "polynomial"],
 )
-def test_calibrations_of_probabilities_are_those_of_brute_force(make, method):
+def test_calibrations_of_what_joins_columns_are_those_of_brute_force(make, method):
     model = CalibratedClassifierCV(make(), cv=2, method=method).fit(X, CLASSES)
     check_answers(model, second_class(model), ROWS, BACKGROUND, 100 * RESPONSE, contract=False)
+
+
+def calibrated_by(target, method="sigmoid", **attributes):
+    model = CalibratedClassifierCV(LogisticRegression(), method=method, cv=2, ensemble=False).fit(X, target)
+    for calibrator in model.calibrated_classifiers_[0].calibrators:
+        for name, value in attributes.items():
+            setattr(calibrator, name, value)
+        if method == "isotonic":
+            calibrator._build_f(calibrator.X_thresholds_, calibrator.y_thresholds_)
+    return model
+
+
+def test_sigmoids_that_vanish_for_all_classes_are_shared_equally():
+    model = calibrated_by(THREE, a_=-300.0, b_=1200.0)
+    chances = model.predict_proba(X)
+    assert (chances == 1.0 / 3.0).all(axis=1).any()
+    check_answers(model, model.predict_proba, ROWS, BACKGROUND, 100 * RESPONSE, contract=False)
+
+
+def test_a_calibration_that_jumps_is_that_of_brute_force():
+    knots, heights = np.array([-1.0, 0.0, 4e-15, 1.0]), np.array([0.1, 0.2, 0.7, 0.9])
+    # Hinges of a slope of 1e14 cancel to two digits; scores of four decimals tie but for their rounding
+    model = calibrated_by(CLASSES, "isotonic", X_thresholds_=knots, y_thresholds_=heights, X_min_=-1.0, X_max_=1.0)
+    found = explain(model, ROWS, BACKGROUND)
+    wanted = interventional_values(second_class(model), ROWS, BACKGROUND)
+    np.testing.assert_allclose(found.values, wanted, atol=RESPONSE)
+
+
+def test_settings_of_a_calibration_are_refused_by_their_names_and_a_budget_samples():
+    model = CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2).fit(X, CLASSES)
+    with pytest.raises(UnknownNameError, match=r"no setting 'budgte'"):
+        explain(model, ROWS, BACKGROUND, budgte=100)
+    with pytest.raises(InputError, match="'budget' parameter must be"):
+        explain(model, ROWS, BACKGROUND, budget="many")
+    assert "enumeration" in explain(model, ROWS, BACKGROUND, budget=2**12).method
 
 
 def test_isotonic_calibrations_of_many_columns_and_of_a_constant():

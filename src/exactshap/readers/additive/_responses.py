@@ -26,36 +26,40 @@ from exactshap.readers.responses import (
     RowScores,
     SampledResponse,
     needs_rows,
-    no_response,
 )
 from exactshap.solvers.product import eliminate
+
+HINGE_ROUNDING = 1e-6  # of a probability: of the rounding of the score, times the steepest slope
 
 
 def response_of_score(score: AdditiveReader, response: Response, request: Request) -> Reader:
     """Return the reader of a response, exact if its terms are small."""
     if score.traits.background is None:
         raise needs_rows(response.unit)
-    members = _members(score)
-    if isinstance(response.function, Isotonic):
-        if not score.traits.single_output or max(map(len, members), default=0) > 1:
-            raise no_response(
-                score.traits.model, "Its terms join players, and a piecewise linear function of them has no exact form"
-            )
+    members, several = _members(score), not score.traits.single_output
+    joins, samples = max(map(len, members), default=0) > 1, any(name in request.options for name in SAMPLING_OPTIONS)
+    if isinstance(response.function, Isotonic) and not (several or joins or samples or _rounds(response.function, score)):
         return PiecewiseReader(score, _PlayerScores(score, members), response)
-    expands = score.traits.single_output and response.link in links()
-    if expands and max(map(len, members), default=0) <= 1:
+    expands = not several and response.link in links()
+    if expands and not joins:
         request.refuse_options(owner=f"The {response.unit} of {score.traits.model_name}")
         return ResponseReader(score, _PlayerScores(score, members), response)
-    factors, why = TermFactors(score, score.traits.background), f"the {response.link} joins the scores of all classes"
-    if score.traits.single_output:
+    factors, why = TermFactors(score, score.traits.background), "terms join players"
+    if several:
+        why = f"the {response.link} joins the scores of all classes"
+    elif not joins:
         why = f"the {response.link} has no short sum of exponentials"
-    if expands:
-        width, why = eliminate(score.traits.n_players, members).width, "terms join players"
-        if width > MAX_WIDTH:
-            why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
-        elif score.traits.n_players > ALL_COALITIONS and not any(name in request.options for name in SAMPLING_OPTIONS):
-            return FactorReader(score, factors, response)
+    elif expands and (width := eliminate(score.traits.n_players, members).width) > MAX_WIDTH:
+        why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
+    elif expands and score.traits.n_players > ALL_COALITIONS and not samples:
+        return FactorReader(score, factors, response)
     return SampledResponse(score, HybridScores(factors.hybrids), response, request, why)
+
+
+def _rounds(pieces: Isotonic, score: AdditiveReader) -> bool:
+    """Say whether knots are so close that hinges, which cancel beyond them, lose too many digits."""
+    largest = float(score.form.scale(score.encode(score.traits.reference, "background")).max())
+    return pieces.steepest * largest * float(np.finfo(float).eps) > HINGE_ROUNDING
 
 
 class _PlayerScores:

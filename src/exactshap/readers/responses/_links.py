@@ -53,7 +53,10 @@ class Sigmoids:
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the probabilities; ``scores`` (n, n_classes, ...)."""
         a, b = (part.reshape(-1, *(1,) * (scores.ndim - 2)) for part in (self.a, self.b))
-        return _normalised(-(a * scores + b))
+        chances = expit(-(a * scores + b))
+        total = chances.sum(axis=1, keepdims=True)
+        # As scikit-learn does where all of them vanish
+        return np.divide(chances, total, out=np.full_like(chances, 1.0 / len(self.a)), where=total > 0.0)
 
     @property
     def steepest(self) -> float:

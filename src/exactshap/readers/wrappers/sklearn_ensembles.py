@@ -254,7 +254,8 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
         (each,) = one.calibrators
         output = sigmoid(float(each.a_), float(each.b_), unit, method)
     try:
-        return read_member(one.estimator, replace(request, output=output), type(model).__name__)
+        # Settings are refused by their names, and not with the model
+        reader = read_member(one.estimator, replace(request, output=output, options={}), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:
         # Some steps are read only with rows
         if request.background is None and isinstance(error, UnsupportedStructureError):
@@ -262,6 +263,7 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
         if request.background is not None:
             choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {type(model).__name__}")
         raise refused from error
+    return read_member(one.estimator, replace(request, output=output), type(model).__name__) if request.options else reader
 
 
 def _refused_calibration(model: Model, got: str) -> UnsupportedStructureError:
