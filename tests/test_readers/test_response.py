@@ -28,7 +28,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
 from reader_checks import check_answers
-from tolerances import RESPONSE
+from tolerances import PROBABILITY, RESPONSE
 
 RNG = np.random.default_rng(1)
 X = pd.DataFrame(RNG.normal(size=(200, 4)), columns=list("abcd"))
@@ -300,6 +300,25 @@ def test_calibrations_of_three_classes_are_divided_by_their_sum(make):
 def test_calibrations_of_what_joins_columns_are_those_of_brute_force(make, method):
     model = CalibratedClassifierCV(make(), cv=2, method=method).fit(X, CLASSES)
     check_answers(model, second_class(model), ROWS, BACKGROUND, 100 * RESPONSE, contract=False)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: CalibratedClassifierCV(model, cv=2)])
+@pytest.mark.parametrize(
+    ("make", "scale", "shift"),
+    [
+        (lambda: make_pipeline(PolynomialFeatures(2), LogisticRegression()), 1.0, 1e3),
+        (lambda: MLPClassifier((4,), max_iter=30, random_state=1), 1e3, 0.0),
+    ],
+    ids=["polynomials that cancel", "a saturated network"],
+)
+def test_scores_that_cancel_or_saturate_are_no_reason_to_refuse(make, scale, shift, wrap):
+    rows = X.to_numpy() * scale + shift
+    model = wrap(make()).fit(rows, CLASSES)
+    found = explain(model, rows[100:103], rows[:15], output="probability")
+    wanted = interventional_values(second_class(model), rows[100:103], rows[:15])
+    # Squares of a thousand leave ten digits
+    np.testing.assert_allclose(found.values, wanted, atol=1e3**2 * RESPONSE)
+    assert found.tolerance.max() < PROBABILITY
 
 
 def calibrated_by(target, method="sigmoid", **attributes):

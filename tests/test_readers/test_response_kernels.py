@@ -138,6 +138,18 @@ def test_products_of_masks_of_orders_and_of_all_coalitions_are_those_by_hand():
         np.testing.assert_allclose(every[z, :, number], by_hand(z, mask), rtol=roundings(1_000))
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("machine", [GaussianProcessRegressor(alpha=0.1), KernelRidge(kernel="rbf", alpha=1e-6, gamma=0.02)])
+def test_hybrids_of_scores_that_cancel_are_compared_with_their_rounding(machine, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(150, 5))
+    logarithms = rows[:, 0] * rows[:, 1] + rows[:, 2] + 0.1 * rng.normal(size=150)
+    model = TransformedTargetRegressor(machine, **EXPONENTIAL).fit(rows, np.exp(logarithms))
+    explainer = Explainer(model, rows[50:58], output="response")
+    assert explainer(rows[:3]).certificate().passed
+    assert explainer.verify(rows[:3]).passed
+
+
 def test_large_coefficients_round_as_the_model_does():
     rows = X * [1e3, 1.0, 30.0, 1.0, 1.0]
     model = CalibratedClassifierCV(SVC(C=1e4), cv=2, ensemble=False).fit(rows, CLASSES)

@@ -433,7 +433,7 @@ class Certifier:
         by_hand = reader.masked_predictions(row, masks)
         if by_hand is None:
             return Check(reason=f"{reader.traits.model_name} has no rows to be masked by hand")
-        magnitude = float(np.abs(by_hand).max(initial=0.0))
+        magnitude = reader.traits.rounding.floor + float(np.abs(by_hand).max(initial=0.0))
         allowed = 16.0 * reader.traits.relative_rounding * magnitude
         if reader.traits.calls is None:  # terms may cancel in a prediction; a function that is called has none
             allowed += float(tolerance_of(reader, by_hand[0], reader.solve(row, find("shapley"), 1))[0])

@@ -38,7 +38,7 @@ def response_of_score(score: AdditiveReader, response: Response, request: Reques
         raise needs_rows(response.unit)
     members, several = _members(score), not score.traits.single_output
     joins, samples = max(map(len, members), default=0) > 1, any(name in request.options for name in SAMPLING_OPTIONS)
-    if isinstance(response.function, Isotonic) and not (several or joins or samples or _rounds(response.function, score)):
+    if isinstance(response.function, Isotonic) and not (several or joins or samples or _cancel(response.function, score)):
         return PiecewiseReader(score, _PlayerScores(score, members), response)
     expands = not several and response.link in links()
     if expands and not joins:
@@ -53,13 +53,18 @@ def response_of_score(score: AdditiveReader, response: Response, request: Reques
         why = f"terms join players in a graph of width {width}, above {MAX_WIDTH}"
     elif expands and score.traits.n_players > ALL_COALITIONS and not samples:
         return FactorReader(score, factors, response)
-    return SampledResponse(score, HybridScores(factors.hybrids), response, request, why)
+    hybrids = HybridScores(factors.hybrids, magnitude=_largest(score))
+    return SampledResponse(score, hybrids, response, request, why)
 
 
-def _rounds(pieces: Isotonic, score: AdditiveReader) -> bool:
-    """Say whether knots are so close that hinges, which cancel beyond them, lose too many digits."""
-    largest = float(score.form.scale(score.encode(score.traits.reference, "background")).max())
-    return pieces.steepest * largest * float(np.finfo(float).eps) > HINGE_ROUNDING
+def _largest(score: AdditiveReader) -> float:
+    """Return the largest magnitude that is added up for a background row."""
+    return float(score.form.scale(score.encode(score.traits.reference, "background")).max())
+
+
+def _cancel(pieces: Isotonic, score: AdditiveReader) -> bool:
+    """Say whether hinges of close knots, which cancel beyond them, lose too many digits."""
+    return pieces.steepest * _largest(score) * float(np.finfo(float).eps) > HINGE_ROUNDING
 
 
 class _PlayerScores:

@@ -116,14 +116,14 @@ class SampledResponse(LinkedReader[RowScores]):
         rows = self.traits.reference.take(slice(0, min(8, self.traits.reference.n_rows)))
         own = self.predict(rows).reshape(rows.n_rows, -1)
         full = np.ones((1, self.traits.n_players), bool)
-        ours = np.stack([self._controlled(scores)(full)[0] for scores, _ in self._rows(rows)])
+        answers = [self._controlled(scores).means(full) for scores, _ in self._rows(rows)]
+        ours, scores = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         # Rounding of a score of size s moves a response by about s eps, and the link itself rounds once.
-        scores = np.abs(self.inner.predict(rows)).reshape(rows.n_rows, -1).max(axis=1, initial=1.0)
-        scores += self.hybrids.magnitude
+        sizes_of_scores = np.abs(scores).max(axis=1, initial=1.0) + self.hybrids.magnitude
         # Slopes of named links are at most about as large as the response; those of calibrations are not
         steepest = 0.0 if self._response.function is None else self._response.steepest or 0.0
         sizes = np.maximum(np.abs(own).max(axis=1, initial=1e-300), steepest)
-        allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + scores) * sizes
+        allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + sizes_of_scores) * sizes
         worst = np.abs(own - ours).max(axis=1)
         if not np.all(worst <= allowed):
             i = int(np.argmax(worst - allowed))
@@ -132,6 +132,9 @@ class SampledResponse(LinkedReader[RowScores]):
             raise ExactnessError(
                 f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do
             )
+        # What cancels in scores moves the responses of all hybrids
+        steep = abs(self._slope) * float(np.abs(own).max()) if self._response.steepest is None else self._response.steepest
+        self.traits = self.traits.with_rounding(floor=steep * self.hybrids.magnitude)
 
     def _rows(self, X: Table) -> Iterator[tuple[RowScores, float]]:
         for i in range(X.n_rows):
@@ -367,17 +370,17 @@ class ControlledGame:
 
     def __call__(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) of shape (n_masks, n_outputs)."""
-        return self._means(masks)[0]
+        return self.means(masks)[0]
 
     def residual(self, masks: np.ndarray) -> np.ndarray:
         """Return v(S) - m(S) B of shape (n_masks, n_outputs)."""
-        responses, scores = self._means(masks)
+        responses, scores = self.means(masks)
         count_coalitions(len(masks))
         if self._slopes is None:
             self._slopes = np.zeros((scores.shape[1], responses.shape[1])) if self.is_exact else _fitted(responses, scores)
         return np.asarray(responses - scores @ self._slopes if self._slopes.any() else responses)
 
-    def _means(self, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def means(self, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean responses and scores over the background, each of shape (n_masks, n_outputs)."""
         responses: list[np.ndarray] = []
         means: list[np.ndarray] = []
