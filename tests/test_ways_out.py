@@ -267,6 +267,7 @@ def test_the_loss_of_a_row(number):
     (model, target, losses), X = models_with_losses()[number], DATA.X
     for output, expected in losses.items():
         text = advice(UnknownNameError, lambda: explain(model, X[:2], X[20:30], output=output))  # noqa: B023
+        assert "of boosted trees, split the score of all rows" in text  # decompose_loss reads no others
         code = re.search(r"explain\(lambda rows: .*?, background\)", text).group()
         names = {"explain": explain, "np": np, "model": model, "y": target, "X": X, "background": X[20:30], "i": 1}
         found = eval(code, names).prediction  # XGBoost is in single precision

@@ -359,8 +359,9 @@ def test_settings_of_a_calibration_are_refused_by_their_names_and_a_budget_sampl
 def test_isotonic_calibrations_of_many_columns_and_of_a_constant():
     rows, calibrated = np.random.default_rng(0).normal(size=(300, 34)), {"method": "isotonic", "cv": 2}
     model = CalibratedClassifierCV(LogisticRegression(), **calibrated).fit(rows[:200], rows[:200, 0] > 0)
-    with pytest.raises(BudgetError, match=r"groups=, or sample: explain\(model.predict_proba"):
+    with pytest.raises(BudgetError, match=r"groups=, or sample: explain\(model, X, background, budget=500\)"):
         explain(model, rows[:1], rows[250:252])
+    assert (explain(model, rows[:1], rows[250:252], budget=500).std_error > 0.0).all()
     explanation = explain(model, rows[:2], rows[250:255], groups={f"pair {j}": [j, j + 17] for j in range(17)})
     assert explanation.certificate().passed
     assert explanation.tolerance.max() < 1e-6

@@ -34,7 +34,7 @@ def no_loss(model: Model, reader: Reader, output: str) -> str:
     return message(
         f"The loss of a row needs its own target, which output={output!r} does not name",
         f"Outputs of {reader.traits.model_name}: {list(reader.traits.output_names)}",
-        f"Explain one row's loss: {explained}; or split the score of all rows: exactshap.decompose.decompose_loss(model, X, y)",
+        f"Explain one row's loss: {explained}; or, of boosted trees, split the score of all rows: exactshap.decompose.decompose_loss(model, X, y)",
     )
 
 

@@ -53,7 +53,7 @@ class PiecewiseReader(PlayerReader):
                 part = solve_hinges(steps, hinges.starts, hinges.shifts, hinges.coefficients[:, None], semivalue, order)
             except BudgetError as error:
                 got = f"More than {MAX_HINGE_PLAYERS} players move a score across a knot"
-                do = "Join columns with groups=, or sample: explain(model.predict_proba, X, background)"
+                do = "Join columns with groups=, or sample: explain(model, X, background, budget=500)"
                 what = f"{self.traits.model_name} has too many players for its isotonic calibration"
                 raise BudgetError(what, got, do) from error
             yield self._finished(replace(part, scale=part.scale + size), hinges.constant, semivalue, order)
