@@ -109,10 +109,12 @@ class SampledResponse(LinkedReader[RowScores]):
             f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.reference.n_rows:,} background rows for each"
         )
         self.traits = replace(self.traits, calls=Calls(sentence, None if "tol" in self.options else coalitions))
-        self._check_link()
+        # What cancels in scores moves the responses of all hybrids
+        floor = self._steepness(self._check_link()) * self.hybrids.magnitude
+        self.traits = self.traits.with_rounding(floor=floor)
 
-    def _check_link(self) -> None:
-        """Compare the response of a few background rows with the model's own."""
+    def _check_link(self) -> float:
+        """Compare responses of background rows with the model's; return the largest."""
         rows = self.traits.reference.take(slice(0, min(8, self.traits.reference.n_rows)))
         own = self.predict(rows).reshape(rows.n_rows, -1)
         full = np.ones((1, self.traits.n_players), bool)
@@ -132,9 +134,12 @@ class SampledResponse(LinkedReader[RowScores]):
             raise ExactnessError(
                 f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do
             )
-        # What cancels in scores moves the responses of all hybrids
-        steep = abs(self._slope) * float(np.abs(own).max()) if self._response.steepest is None else self._response.steepest
-        self.traits = self.traits.with_rounding(floor=steep * self.hybrids.magnitude)
+        return float(np.abs(own).max())
+
+    def _steepness(self, largest: float) -> float:
+        """Return the link's steepest slope. An exponential has it at its largest value."""
+        steep = self._response.steepest
+        return abs(self._slope) * largest if steep is None else steep
 
     def _rows(self, X: Table) -> Iterator[tuple[RowScores, float]]:
         for i in range(X.n_rows):
@@ -264,10 +269,7 @@ class SampledResponse(LinkedReader[RowScores]):
         shape, values = part.values.shape, part.values.reshape(len(part.values), self.traits.n_outputs)
         if slopes.any():
             values = values + _of_scores(score, i) @ slopes
-        steep = self._response.steepest
-        if steep is None:
-            steep = abs(self._slope) * float(np.abs(ends[1]).max())
-        rows = len(score.values)
+        steep, rows = self._steepness(float(np.abs(ends[1]).max())), len(score.values)
         return replace(
             part,
             values=values.reshape(shape),
