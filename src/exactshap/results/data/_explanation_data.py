@@ -82,7 +82,7 @@ class ExplanationData:
     def __len__(self) -> int:
         return self.n_rows
 
-    def __array__(self, *settings: Any) -> Any:
+    def __array__(self, *settings: object) -> Any:
         # NumPy would take rows of rows without end
         do = "Take explanation.values, or explanation.to_shap() for the pictures of shap"
         raise InputTypeError("An explanation is more than an array", f"Got {type(self).__name__}", do)

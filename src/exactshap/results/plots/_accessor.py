@@ -62,7 +62,7 @@ class PlotAccessor:
             "each takes ax= and output="
         )
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
+    def __call__(self, *_: object, **__: object) -> None:
         do = "Call one of them: explanation.plot.beeswarm(), explanation.plot.waterfall(0), explanation.plot.bar()"
         raise InputTypeError("`plot` holds the pictures and is none itself", do=do)
 
