@@ -92,6 +92,24 @@ def probabilities():
     return "KernelExplainer", lambda: explainer(X[:20]).values, lambda: peer.shap_values(X[:20], silent=True)
 
 
+def calibrated():
+    """Explain probabilities of a calibrated support vector machine."""
+    import shap
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X[:, :10]
+    model = CalibratedClassifierCV(make_pipeline(StandardScaler(), SVC()), ensemble=False).fit(X[:400], y[:400])
+    background, predict = X[:100], lambda rows: model.predict_proba(rows)[:, 1]
+    explainer = exactshap.Explainer(model, background)
+    peer = shap.KernelExplainer(predict, background)
+    return "KernelExplainer", lambda: explainer(X[400:420]).values, lambda: peer.shap_values(X[400:420], silent=True)
+
+
 def matern():
     """Explain a kernel that is no product."""
     import shap
@@ -112,6 +130,7 @@ CASES = {
     boosted_trees: "XGBoost, 100 trees of depth 6, 1,000 rows of 20 columns",
     additive_with_pairs: "An EBM with 10 pairs, 20 rows of 20 columns, 100 background rows",
     matern: "A Gaussian process with a *Matern* kernel, 300 training rows, 20 rows of 10 columns",
+    calibrated: "*Probabilities* of a calibrated support vector machine, 20 rows of 10 columns, 100 background rows",
     probabilities: "*Probabilities* of a logistic regression, 20 rows of 30 columns, 100 background rows",
 }
 
