@@ -35,6 +35,7 @@ PRICES = {
     "support vectors": SVR(),
     "ridge": KernelRidge(kernel="laplacian", alpha=0.1),
     "process": GaussianProcessRegressor(RBF(2.0) + DotProduct() + WhiteKernel(0.1), optimizer=None, normalize_y=True),
+    "noise alone": GaussianProcessRegressor(WhiteKernel(1.0), optimizer=None, normalize_y=True),
     "pipeline": make_pipeline(StandardScaler(), SVR()),
 }
 

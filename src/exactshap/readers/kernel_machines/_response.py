@@ -24,7 +24,7 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
     @wraps(read)
     def read_either(model: Model, request: Request, *names: str) -> Reader:
         outer = request.outer_response
-        if outer is None or outer.is_of_probability or not hasattr(model, outer.call.method):
+        if outer is None or not hasattr(model, outer.call.method):
             return read(model, request, *names)
         from exactshap.readers.responses import HybridScores, SampledResponse, of_score
 
@@ -50,12 +50,11 @@ def _scores(score: KernelReader, X: Table) -> RowScores:
     """Return the scores of one row's hybrids."""
     from exactshap.readers.responses import ProductScores
 
-    machine, values = score.strategy.machine, score.float_rows(X)
+    machine = score.strategy.machine
+    present, step = machine.present(score.float_rows(X))[0], machine.tile_values // max(1, machine.n_terms * machine.n_columns)
 
     def absent() -> Iterator[tuple[slice, np.ndarray]]:
-        for rows in slices(len(machine.mixture), machine.tile_values // max(1, machine.n_terms * machine.n_columns)):
-            yield rows, np.concatenate([machine.absent(block, rows) for block in machine.blocks], axis=2)
+        return ((rows, machine.absent_of_all(rows)) for rows in slices(len(machine.mixture), step))
 
-    present = np.concatenate([machine.grouped(block.factors(values))[0] for block in machine.blocks], axis=1)
-    coefficients = np.concatenate([block.coefficients for block in machine.blocks], axis=1)
-    return ProductScores.of_row(coefficients, present, absent, np.broadcast_to(machine.expansion.intercept, len(coefficients)))
+    constant = np.broadcast_to(machine.expansion.intercept, machine.n_outputs)
+    return ProductScores.of_row(machine.coefficients, present, absent, constant)

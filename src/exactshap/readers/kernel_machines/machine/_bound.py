@@ -136,6 +136,22 @@ class BoundMachine:
         # Squared distances add up over columns, where factors are multiplied.
         return np.stack([columns[:, list(player)].sum(axis=1) for player in self.players], axis=1)
 
+    def present(self, values: np.ndarray) -> np.ndarray:
+        """Return the factors (n_rows, n_players, n_terms) of present players, of all terms at once."""
+        # Without any block, for a kernel of noise alone, the first stays
+        first = np.ones((len(values), self.n_players, 0))
+        return np.concatenate([first, *(self.grouped(block.factors(values)) for block in self.blocks)], axis=2)
+
+    def absent_of_all(self, rows: slice) -> np.ndarray:
+        """Return the factors (n_mixture, n_players, n_terms) of absent players, of all terms at once."""
+        first = np.ones((len(self.mixture[rows]), self.n_players, 0))
+        return np.concatenate([first, *(self.absent(block, rows) for block in self.blocks)], axis=2)
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Return the coefficients (n_outputs, n_terms) of all terms."""
+        return np.concatenate([np.zeros((self.n_outputs, 0)), *(block.coefficients for block in self.blocks)], axis=1)
+
     def absent(self, block: ExpansionPart | Monomials | RadialTerms, rows: slice) -> np.ndarray:
         """Return the factors of absent players, (n_mixture, n_players, n_terms), or of radial kernels the squared distances."""
         is_radial = isinstance(block, RadialTerms)
@@ -171,18 +187,11 @@ class BoundMachine:
 
     def game(self, values: np.ndarray) -> ProductGame:
         """Return the product games of rows (n_rows, n_columns), all terms at once."""
-        a, b = [np.ones((len(values), self.n_players, 0))], [np.ones((len(self.mixture), self.n_players, 0))]
-        # Without any block, for a kernel of noise alone, these stay.
-        c = [np.zeros((self.n_outputs, 0))]
-        for block in self.blocks:
-            a.append(self.grouped(block.factors(values)))
-            b.append(self.absent(block, slice(None)))
-            c.append(block.coefficients)
-        present, absent, coefficients = (np.concatenate(arrays, axis=-1) for arrays in (a, b, c))
+        coefficients = self.coefficients
         game = ProductGame(
             c=coefficients[0] if self.single_output else coefficients.T,
-            a=present.transpose(0, 2, 1),
-            b=absent.transpose(0, 2, 1),
+            a=self.present(values).transpose(0, 2, 1),
+            b=self.absent_of_all(slice(None)).transpose(0, 2, 1),
             weights=self.mixture,
             constant=self.expansion.intercept,
         )
