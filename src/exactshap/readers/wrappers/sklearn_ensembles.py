@@ -247,23 +247,25 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
     if n_classes > 2:
         a, b = (np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_"))
         output = sigmoids(a, b, method)
-    elif model.method == "isotonic":
-        (each,) = one.calibrators
-        output = isotonic(np.asarray(each.X_thresholds_, float), np.asarray(each.y_thresholds_, float), unit, method)
     else:
-        (each,) = one.calibrators
-        output = sigmoid(float(each.a_), float(each.b_), unit, method)
+        (only,) = one.calibrators
+        if model.method == "isotonic":
+            output = isotonic(np.asarray(only.X_thresholds_, float), np.asarray(only.y_thresholds_, float), unit, method)
+        else:
+            output = sigmoid(float(only.a_), float(only.b_), unit, method)
     try:
-        # Settings are refused by their names, and not with the model
-        reader = read_member(one.estimator, replace(request, output=output, options={}), type(model).__name__)
+        return read_member(one.estimator, replace(request, output=output), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:
+        if request.options:
+            # Settings are refused by their names, and not with the model, which is read without them
+            _calibrated(one, replace(request, options={}), model, unit)
+            raise
         # Some steps are read only with rows
         if request.background is None and isinstance(error, UnsupportedStructureError):
             raise
         if request.background is not None:
             choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {type(model).__name__}")
         raise refused from error
-    return read_member(one.estimator, replace(request, output=output), type(model).__name__) if request.options else reader
 
 
 def _refused_calibration(model: Model, got: str) -> UnsupportedStructureError:
