@@ -125,3 +125,18 @@ def more_than(n_shown: int, n: int, words: str = "more") -> str:
     ('(2 more)', '')
     """
     return f"({n - n_shown} {words})" if n > n_shown else ""
+
+
+MEAN_AND_DEVIATION = "mean of the target and log of its standard deviation"
+
+
+def unit_of_statistic(unit: str, name: str) -> str:
+    """Return the unit of one quantile, expectile, moment or parameter of several; "" of other outputs.
+
+    >>> unit_of_statistic("target", "quantile 0.1"), unit_of_statistic("parameter of Normal", "loc"), unit_of_statistic("log-odds", "yes")
+    ('quantile 0.1 of the target', 'loc of Normal', '')
+    """
+    if unit.startswith("parameter of "):  # of a distribution
+        return f"{name} of {unit.removeprefix('parameter of ')}"
+    is_statistic = unit == MEAN_AND_DEVIATION or (unit == "target" and name.startswith(("quantile ", "expectile ")))
+    return f"{name} of the target" if is_statistic else ""

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from exactshap._runtime.types import Model
+from exactshap._runtime.words import unit_of_statistic
 from exactshap.errors import BudgetError, ExactnessError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
 from exactshap.games import ProductGame, player_of_columns
@@ -258,10 +259,7 @@ def _unit(ensemble: TreeModel, column: int | None) -> str:
         # As one of several outputs is called that is picked from an explanation
         is_called = len(names) > 2 or name.startswith(("class ", "label ", "target "))
         return f"{unit} of {name}" if is_called else f"{unit} of class {name}"
-    if unit.startswith("parameter of "):  # of a distribution
-        return f"{name} of {unit.removeprefix('parameter of ')}"
-    is_statistic = name.startswith(("quantile ", "expectile ")) and unit == "target"
-    return f"{name} of the target" if is_statistic or ensemble.objective == "RMSEWithUncertainty" else unit
+    return unit_of_statistic(unit, name) or unit
 
 
 def _leaf_game(

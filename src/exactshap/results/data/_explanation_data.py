@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from exactshap._runtime.words import unit_of_statistic
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.data import _validation as validation
@@ -15,7 +16,6 @@ from exactshap.results.data._certificate import Certificate
 from exactshap.results.data._named_values import NamedValues
 
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance", *validation.OPTIONAL)
-_MEAN_AND_DEVIATION = "mean of the target and log of its standard deviation"
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))
 
 
@@ -125,7 +125,10 @@ class ExplanationData:
             raise InputError("This explanation has a single output", f"Got output {which!r}", "Use it as it is")
         k = validation.place_of(which, self.output_names, "output")
         changes: dict[str, Any] = {name: array[..., k] for name, array in self._arrays(_PER_OUTPUT)}
-        return replace(self, **changes, output_names=None, unit=_unit_of_one(self.unit, self.output_names[k]))
+        name = self.output_names[k]
+        # Called as where a reader explains it alone
+        unit = unit_of_statistic(self.unit, name) or (f"{self.unit} of {name}" if name else self.unit)
+        return replace(self, **changes, output_names=None, unit=unit)
 
     def _arrays(self, names: Sequence[str]) -> list[tuple[str, np.ndarray]]:
         return [(name, getattr(self, name)) for name in names if getattr(self, name) is not None]
@@ -254,15 +257,6 @@ class ExplanationData:
             magnitude = np.abs(self.prediction) + np.abs(self.baseline) + np.abs(values).sum(axis=1)
             rounding = 8.0 * np.finfo(np.float64).eps * magnitude
         return bool(np.all(missing <= np.maximum(rounding, self.tolerance.reshape(-1, *[1] * (missing.ndim - 1)))))
-
-
-def _unit_of_one(unit: str, name: str) -> str:
-    """Return the unit of one of several outputs, called as where a reader explains it alone."""
-    if unit.startswith("parameter of "):
-        return f"{name} of {unit.removeprefix('parameter of ')}"
-    if (unit == "target" and name.startswith(("quantile ", "expectile "))) or unit == _MEAN_AND_DEVIATION:
-        return f"{name} of the target"
-    return f"{unit} of {name}" if name else unit
 
 
 def _largest_of_rows(residual: np.ndarray) -> np.ndarray:

@@ -33,8 +33,6 @@ STEP, MIN_STEP = 0.2, 4
 # Characters for each pair, beyond which many supports fit; supports in a row that are no better, after which a search ends:
 # an exact one may come late, and the last ones take most of the time
 MOST_CHARACTERS, PATIENCE, FOLD_PATIENCE = 0.35, 5, 2
-
-
 # Sums of fewer than 2^24 characters, which are -1 or 1, are exact in single precision, in half the time and memory
 SIGNS = np.float32
 

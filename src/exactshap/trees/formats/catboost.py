@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Json, Model
+from exactshap._runtime.words import MEAN_AND_DEVIATION
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build, model_of
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
@@ -41,7 +42,7 @@ _LOSSES = {  # by the unit of the raw formula values; "raw score" of other losse
     "StochasticFilter LambdaMart GroupQuantile",
     "log hazard": "Cox",
     "score before the softmax": "MultiClass",
-    "mean of the target and log of its standard deviation": "RMSEWithUncertainty",
+    MEAN_AND_DEVIATION: "RMSEWithUncertainty",
     "log of the survival time": "SurvivalAft",
 }
 _UNITS = {loss: unit for unit, losses in _LOSSES.items() for loss in losses.split()}
