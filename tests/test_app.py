@@ -23,7 +23,7 @@ import browser as browsers
 from exactshap import explain
 from exactshap.app import WhatIf
 from exactshap.app._answer import answer_html
-from exactshap.app._page import _shown, changes, is_quick, will_change
+from exactshap.app._page import _control, _shown, changes, is_quick, will_change
 from exactshap.errors import InputError, UnknownNameError
 from explanation_factory import linear
 from tolerances import FOUR_DIGITS, roundings
@@ -203,8 +203,19 @@ def test_cells_that_the_type_of_a_column_does_not_hold_stay_as_they_are(kind, ce
 def test_columns_with_pandas_na_have_controls():
     X = pandas.DataFrame({"member": pandas.array([True, None, False, True], dtype="boolean"), "age": [1.0, 2.0, 3.0, 4.0]})
     what_if = WhatIf(lambda rows: rows["member"].isna() * rows["age"], X, X[2:])
-    assert what_if.controls[0]["choices"] == [False, True]
+    assert what_if.controls[0]["choices"] == [False, True, None]
     assert what_if.explain(0, {"member": None}).prediction == [1.0]
+
+
+def test_a_list_stands_at_the_missing_cell_of_its_row():
+    """Browsers select the first of a list's texts where none is selected, and the page explained that one."""
+    X = pandas.DataFrame({"town": [None, "u", "v"], "age": [1.0, 2.0, 3.0]})
+    what_if = WhatIf(lambda rows: rows["town"].isna() * rows["age"], X, X[1:])
+    control = what_if.controls[0]
+    assert '<option value="2" selected="">missing</option>' in str(_control(0, control, what_if.cells(0)[0]))
+    assert changes(what_if, 0, ["2", 1.0]) == {}
+    assert changes(what_if, 1, ["2", 2.0]) == {"town": None}
+    assert what_if.explain(1, {"town": None}).prediction == [2.0]
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -524,6 +535,23 @@ def test_an_answer_says_what_the_prediction_was_and_its_probability():
     assert shown == pytest.approx([1.0 / (1.0 + np.exp(-score)) for score in odds], rel=FOUR_DIGITS)
     assert "age = 3<small>was 1</small>" in page
     assert page.count("<small>was ") == 2  # the cell of age, and its value; those of bmi are as they were
+
+
+def test_many_features_share_a_bar_and_outputs_that_are_left_out_are_named():
+    wide = linear(np.ones((1, 45)), value_function="functional")
+    page = answer_html(wide, 1.0, 0, None)
+    assert page.count("data-name=") == 29
+    rest = sum(sorted(wide.values[0], key=abs)[:16])
+    assert re.search(rf"16 other features</td><td class='v'>.{abs(rest):.4g}</td>", page)
+    assert "Not shown: 2 outputs (class 4, class 5)" in answer_html(linear(np.ones((1, 2)), n_outputs=6), 1.0, 0, None)
+
+
+def test_sampled_values_have_their_standard_errors():
+    X = np.random.default_rng(0).normal(size=(20, 15))
+    sampled = explain(lambda rows: np.tanh(rows.sum(axis=1)), X[:1], X[:3], budget=100)
+    page = answer_html(sampled, 1.0, 0, None)
+    assert "; ± are standard errors" in page
+    assert page.count("<small>± ") == np.count_nonzero(sampled.std_error) == 15
 
 
 def test_truth_values_of_the_table_are_words():

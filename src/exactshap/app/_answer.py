@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from exactshap._runtime.words import in_words
-from exactshap.results.data import cells, game_sentence, readable, response
+from exactshap.results.data import cells, counted, game_sentence, readable, response
 from exactshap.results.explanation import Explanation
 from exactshap.results.report import Scale, minus_signs, number
 
@@ -25,14 +25,15 @@ def answer_html(
     known = response(explanation)
     was_known = None if before is None else response(before)
     parts = []
-    for k, name in enumerate(explanation.output_names or ("",)):
-        several = explanation.output_names is not None
-        if k == _OUTPUTS_SHOWN:
-            break
+    outputs, several = explanation.output_names or ("",), explanation.output_names is not None
+    for k, name in enumerate(outputs[:_OUTPUTS_SHOWN]):
         view = explanation.output(k) if several else explanation
         was = before if before is None or not several else before.output(k)
         of = f" of {name}" if several else ""
         parts.append(_head(view, was, of, _response(known, k), _response(was_known, k)) + _waterfall(view, was))
+    if more := outputs[_OUTPUTS_SHOWN:]:
+        others = f"Not shown: {counted(len(more), 'output')} ({', '.join(more)}). Choose one with output= or --model-output."
+        parts.append(f"<p class='fact' id='others'>{escape(others)}</p>")
     return "".join(parts) + _facts(explanation, milliseconds, i, baseline_row)
 
 
@@ -63,34 +64,53 @@ def _head(view: Explanation, was: Explanation | None, of: str, response: str, wa
         before = minus_signs(f"{_six(readable(was).prediction[0])}{', ' + was_response if was_response else ''}")
         line += f"<br><small id='was'>was {before}</small>"
     start = f"baseline <span id='baseline' data-value='{float(view.baseline[0])!r}'>{_six(people.baseline[0])}</span>"
-    return f"<h3>{line}</h3><p class='fact' style='margin:0'>{start}</p>"
+    spread = "errors" if view.std_error is not None else "deviations under the model" if view.std is not None else ""
+    return f"<h3>{line}</h3><p class='fact' style='margin:0'>{start}{'; ± are standard ' + spread if spread else ''}</p>"
 
 
 def _waterfall(view: Explanation, was: Explanation | None) -> str:
-    """Return a table with a bar per player, from baseline to prediction."""
-    people = readable(view)
-    values, start = people.values[0], float(people.baseline[0])
-    order = np.argsort(-np.abs(values), kind="stable")[:_PLAYERS_SHOWN]
-    ends = np.concatenate([[start], start + np.cumsum(values[order])])
+    """Return a table with a bar per player, from baseline to prediction; the smallest of many share the last one."""
+    values, start = readable(view).values[0], float(readable(view).baseline[0])
+    order = np.argsort(-np.abs(values), kind="stable")
+    top, rest = np.split(order, [_PLAYERS_SHOWN - 1 if len(order) > _PLAYERS_SHOWN else len(order)])
+    bars, lines = values[top], _lines(view, was, top)
+    if rest.size:
+        bars = np.append(bars, values[rest].sum())
+        name = counted(len(rest), "other feature")
+        lines.append(f"<tr><td class='n'>{name}</td><td class='v'>{_signed(bars[-1])}</td>")
+    ends = start + np.cumsum([0.0, *bars])
     scale = Scale.over(ends, 0.0, 100.0)
-    names, earlier = _labels(view, was), None if was is None else readable(was).values[0]
-    ticks = "".join(f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i>" for tick in scale.ticks(4))
-    rows = []
-    for place, j in enumerate(order):
-        first, last = sorted((float(scale(ends[place])), float(scale(ends[place + 1]))))
-        where = f"left:{first:.2f}%;width:{max(0.3, last - first):.2f}%"
-        bar = f"<div class='bar {'up' if values[j] > 0 else 'down'}' style='{where}'></div>" if values[j] else ""
-        then = "" if earlier is None or earlier[j] == values[j] else f"<small>was {_signed(earlier[j])}</small>"
-        rows.append(
-            f"<tr data-name='{escape(view.feature_names[j])}'><td class='n'>{names[j]}</td>"
-            f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{then}</td><td class='t'>{ticks}{bar}</td></tr>"
-        )
-    marks = "".join(
-        f"<i class='tick' style='left:{float(scale(tick)):.2f}%'></i><span style='left:{float(scale(tick)):.2f}%'>{number(tick)}</span>"
-        for tick in scale.ticks(4)
-    )
+    places = [(number(tick), f"left:{float(scale(tick)):.2f}%") for tick in scale.ticks(4)]
+    ticks = "".join(f"<i class='tick' style='{place}'></i>" for _, place in places)
+    rows = [
+        f"{line}<td class='t'>{ticks}{_bar(scale, *ends[k : k + 2]) if bars[k] else ''}</td></tr>"
+        for k, line in enumerate(lines)
+    ]
+    marks = "".join(f"<i class='tick' style='{place}'></i><span style='{place}'>{text}</span>" for text, place in places)
     rows.append(f"<tr class='axis' aria-hidden='true'><td class='n'></td><td class='v'></td><td class='t'>{marks}</td></tr>")
     return f"<table class='waterfall'>{''.join(rows)}</table>"
+
+
+def _bar(scale: Scale, start: float, stop: float) -> str:
+    first, last = sorted((float(scale(start)), float(scale(stop))))
+    where = f"left:{first:.2f}%;width:{max(0.3, last - first):.2f}%"
+    return f"<div class='bar {'up' if stop > start else 'down'}' style='{where}'></div>"
+
+
+def _lines(view: Explanation, was: Explanation | None, players: np.ndarray) -> list[str]:
+    """Return each player's name and value, with its error and what both were, as the first cells of its row."""
+    values, names = readable(view).values[0], _labels(view, was)
+    earlier = values if was is None else readable(was).values[0]
+    spread = view.std if view.std_error is None else view.std_error
+    lines = []
+    for j in players:
+        then = "" if earlier[j] == values[j] else f"<small>was {_signed(earlier[j])}</small>"
+        error = f"<small>± {number(float(f'{spread[0, j]:.2g}'))}</small>" if spread is not None and spread[0, j] else ""
+        lines.append(
+            f"<tr data-name='{escape(view.feature_names[j])}'><td class='n'>{names[j]}</td>"
+            f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{error}{then}</td>"
+        )
+    return lines
 
 
 def _six(value: float) -> str:

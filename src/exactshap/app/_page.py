@@ -92,7 +92,7 @@ def is_quick(what_if: WhatIf) -> bool:
 
 def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
     if "choices" in control:
-        choices = {str(k): str(choice) for k, choice in enumerate(control["choices"])}
+        choices = {str(k): "missing" if choice is None else str(choice) for k, choice in enumerate(control["choices"])}
         return ui.input_select(f"c{j}", control["name"], choices, selected=_held(control, cell))
     low, high, step = (control[name] for name in ("low", "high", "step"))
     if _typed(control):

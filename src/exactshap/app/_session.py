@@ -135,7 +135,7 @@ class WhatIf:
     def controls(self) -> list[dict[str, Any]]:
         """Return the range of each column.
 
-        ``low``, ``high`` and ``step`` of numbers, ``choices`` of text and categories.
+        ``low``, ``high`` and ``step`` of numbers, ``choices`` of text and categories, None among them where a cell is missing.
         """
         return [_control(self.data, j, name) for j, name in enumerate(self.names)]
 
@@ -199,8 +199,9 @@ def _unfit(name: str, value: Any, dtype: Any, why: str = "") -> InputError:
 def _control(data: Table, j: int, name: str) -> dict[str, Any]:
     cells = data.column(j)
     if cells.dtype.kind not in "fiu":
-        texts = {value for value in in_microseconds(cells).tolist() if not is_missing(value)}
-        return {"name": name, "choices": sorted(texts, key=str)}
+        texts = {_plain(value) for value in in_microseconds(cells).tolist()}
+        # Last: the missing cell, without which a list would stand at its first text
+        return {"name": name, "choices": sorted(texts, key=lambda text: (text is None, str(text)))}
     known = np.clip(cells[np.isfinite(cells.astype(float))], -_LARGEST, _LARGEST)
     low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
     # Columns of whole numbers stay whole, whatever their type: missing cells make floats of integers in pandas.
