@@ -78,7 +78,7 @@ def network_of(weights, **settings):
         (
             lambda: explain(classifier(y=np.arange(80) % 3), rows(2), rows(4)),
             UnsupportedStructureError,
-            "one score, of two classes",
+            "output='probability', or explain the scores: OneLayerNetwork",
         ),
         *(  # of three classes, too: the arrays of its first layers are no scores
             (
@@ -139,6 +139,19 @@ def test_classifiers_of_two_classes(activation):
     assert check_answers(model, log_odds(model), X, background, 100.0 * RESPONSE).unit == "log-odds of class yes"
     own = lambda cells: model.predict_proba(cells)[:, 1]  # noqa: E731
     assert check_answers(model, own, X, background, RESPONSE, output="probability").unit == "probability of class yes"
+
+
+@pytest.mark.parametrize("kind", ["classes", "labels"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_classifiers_of_several_classes_and_of_labels(kind):
+    numbers = np.arange(80) % 3
+    y = np.array(["a", "b", "c"])[numbers] if kind == "classes" else np.eye(3, dtype=int)[numbers] | np.eye(3, dtype=int)[0]
+    model = classifier("tanh", y)
+    found = check_answers(
+        model, lambda cells: model.predict_proba(cells), rows(3, 2), rows(5, 1), RESPONSE, output="probability"
+    )
+    assert found.unit == "probability"
+    assert found.output_names == (("a", "b", "c") if kind == "classes" else ("0", "1", "2"))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -10,7 +10,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.readers import Outputs, OwnCall, Reader, Request, target_names
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
-from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probability
+from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probabilities, probability
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -45,16 +45,11 @@ def _sampled(score: NetworkReader, response: Response, request: Request) -> Read
 
 
 def _classifier(model: Model, request: Request) -> Reader:
-    """Read the log-odds of two classes exactly, or sample their probability."""
-    name, layer = type(model).__name__, _layer(model, "predict_proba")
+    """Read the log-odds of two classes exactly, or sample probabilities."""
+    layer, outer = _layer(model, "predict_proba"), request.outer_response
     if model.n_outputs_ != 1:
-        got = f"Got {model.n_outputs_} scores: classes share a softmax, labels have a probability each"
-        do = "Explain the scores, OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1], model.intercepts_[1],"
-        do += " activation=model.activation), or call it: explain(model.predict_proba, X, background)"
-        raise UnsupportedStructureError(f"{name} can be read only where it has one score, of two classes", got, do)
+        return _classes(model, request, layer)
     label = str(model.classes_[1])
-    precision = np.finfo(model.coefs_[0].dtype)
-    outer: Response | None = request.outer_response
     chance = probability(label)
     # A calibration takes the probability, as the model has no other score
     response = chance if outer is None else outer.after(chance)
@@ -64,13 +59,35 @@ def _classifier(model: Model, request: Request) -> Reader:
         own,
         layer,
         OwnCall("predict_proba", finish=_log_odds),
-        outputs=Outputs.of((label,), own.output, owner=name),
+        outputs=Outputs.of((label,), own.output, owner=type(model).__name__),
         unit=f"log-odds of class {label}",
-        precision=precision.dtype,
+        precision=model.coefs_[0].dtype,
         # What predict_proba loses of the log-odds is no matter to what is made of the sum itself
-        odds_rounding=8.0 * float(precision.eps) if own is request else 0.0,
+        odds_rounding=8.0 * float(np.finfo(model.coefs_[0].dtype).eps) if own is request else 0.0,
     )
     return score if own is request else _sampled(score, response, request)
+
+
+def _classes(model: Model, request: Request, layer: Layer) -> Reader:
+    """Sample the probabilities of several classes or labels."""
+    outer: Response | None = request.outer_response
+    if outer is None and not request.asks_response:
+        got = f"Got {model.n_outputs_} scores, which predict_proba does not say"
+        do = "Pass output='probability', or explain the scores: OneLayerNetwork(model.coefs_[0], model.intercepts_[0],"
+        do += " model.coefs_[1], model.intercepts_[1], activation=model.activation)"
+        raise UnsupportedStructureError(f"{type(model).__name__} has log-odds only of two classes", got, do)
+    names = tuple(map(str, model.classes_))
+    response = probabilities(model.out_activation_)
+    score = NetworkReader(
+        model,
+        of_score(request),
+        layer,
+        response.call,  # of what is made of the scores
+        outputs=Outputs.of(names, "all", owner=type(model).__name__),
+        unit="score",
+        precision=model.coefs_[0].dtype,
+    )
+    return _sampled(score, response if outer is None else outer.after(response), request)
 
 
 def _log_odds(chances: np.ndarray) -> np.ndarray:
