@@ -1,7 +1,12 @@
 """Calibrated probabilities and prices of kernel machines, against brute force with the model's own predict_proba and predict."""
 
+import itertools
+import warnings
+
 import numpy as np
 import pytest
+import sklearn
+from packaging.version import Version
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -9,12 +14,12 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR, NuSVC
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 
 from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
-from exactshap.readers.responses import ProductScores
+from exactshap.readers.responses import NEAR_ENOUGH, ProductScores, couple
 from reader_checks import check_answers
 from tolerances import RESPONSE, roundings
 
@@ -22,6 +27,7 @@ RNG = np.random.default_rng(5)
 X = RNG.normal(size=(200, 5))
 SCORE = X[:, 0] * X[:, 1] + np.sin(2.0 * X[:, 2]) + 0.5 * X[:, 3]
 CLASSES = np.where(SCORE + 0.3 * RNG.normal(size=200) > 0, "yes", "no")
+RANKS = {n: np.searchsorted(np.quantile(SCORE, np.arange(1, n) / n), SCORE) for n in (2, 3, 5)}
 ROWS, BACKGROUND = X[100:103], X[:9]
 WIDE = RNG.normal(size=(200, 14))
 MACHINES = {
@@ -62,6 +68,72 @@ def test_prices_are_those_of_brute_force(name):
     model = TransformedTargetRegressor(PRICES[name], **EXPONENTIAL).fit(X, np.exp(SCORE))
     found = check_answers(model, model.predict, ROWS, BACKGROUND, 100 * RESPONSE, contract=False, output="response")
     assert found.unit == "target"
+
+
+def fitted_of(machine, classes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of `probability=`, which scikit-learn 1.11 will not have
+        return machine.fit(X, classes)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("machine", [SVC(probability=True), NuSVC(kernel="poly", degree=2, nu=0.2, probability=True)], ids=str)
+def test_coupled_sigmoids_are_those_of_brute_force(machine, n_classes):
+    model = fitted_of(machine, RANKS[n_classes])
+    own = second_class(model) if n_classes == 2 else lambda rows: model.predict_proba(rows)
+    found = check_answers(model, own, ROWS, BACKGROUND, 1_000 * RESPONSE, contract=n_classes == 3, output="probability")
+    assert found.unit == ("probability of class 1" if n_classes == 2 else "probability")
+    assert found.output_names == (None if n_classes == 2 else tuple(map(str, range(n_classes))))
+    assert explain(model, ROWS, BACKGROUND).unit.endswith(
+        "decision function of class 1" if n_classes == 2 else "decision function"
+    )
+
+
+def test_coupled_probabilities_solve_their_least_squares():
+    chances = np.random.default_rng(0).uniform(0.02, 0.98, (6, 50))
+    found = couple(chances, 4)
+    for p, of_pairs in zip(found.T, chances.T, strict=True):
+        rows = []
+        for chance, (i, j) in zip(of_pairs, itertools.combinations(range(4), 2), strict=True):
+            # r_ji p_i = r_ij p_j, once for either order of the two
+            rows.append([((1.0 - chance) * (k == i) - chance * (k == j)) * np.sqrt(2.0) for k in range(4)])
+        gram = np.array(rows).T @ np.array(rows) / 2.0
+        left = np.linalg.solve(np.block([[gram, np.ones((4, 1))], [np.ones((1, 4)), np.zeros((1, 1))]]), np.eye(5)[4])[:4]
+        assert np.abs(p - left).max() < NEAR_ENOUGH
+        assert abs(p.sum() - 1.0) < roundings(100)
+
+
+@pytest.mark.parametrize("method", ["sigmoid", "temperature"])
+@pytest.mark.parametrize("machine", [SVC(), make_pipeline(StandardScaler(), NuSVC(nu=0.2)), LinearSVC()], ids=str)
+def test_calibrations_of_several_classes_are_those_of_brute_force(machine, method):
+    if method == "temperature" and Version(sklearn.__version__) < Version("1.8"):
+        pytest.skip("before temperatures")
+    for classes in (RANKS[3], RANKS[2])[: 1 + (method == "temperature")]:
+        model = CalibratedClassifierCV(machine, cv=2, method=method).fit(X, classes)
+        own = second_class(model) if classes is RANKS[2] else lambda rows: model.predict_proba(rows)  # noqa: B023
+        found = check_answers(model, own, ROWS, BACKGROUND, 100 * RESPONSE, contract=False)
+        assert found.unit.startswith("probability")
+
+
+@pytest.mark.parametrize("shape", ["ovr", "ovo"])
+def test_votes_of_pairs_are_those_of_brute_force(shape):
+    votes, model = (SVC(decision_function_shape=one).fit(X, RANKS[5]) for one in ("ovr", shape))
+    found = check_answers(model, votes.decision_function, ROWS, BACKGROUND, 100 * RESPONSE, output="ovr")
+    assert found.unit == "one-vs-rest decision function"
+    assert found.output_names == ("0", "1", "2", "3", "4")
+
+
+def test_beyond_twelve_columns_errors_of_several_classes_are_those_of_orders():
+    model = SVC(probability=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        model.fit(WIDE, np.digitize(WIDE[:, 0] * WIDE[:, 1] + WIDE[:, 2:6].sum(axis=1), [-1.0, 1.0]))
+    settings = {"output": "probability"}
+    exact = explain(model, WIDE[100:103], WIDE[:10], budget=2**14, **settings)
+    off = [explain(model, WIDE[100:103], WIDE[:10], random_state=seed, **settings) for seed in range(3)]
+    off = [(found.values - exact.values) / found.std_error for found in off]
+    assert exact.exact
+    assert 0.6 < np.sqrt(np.mean(np.square(off))) < 1.5  # as of two classes
 
 
 def test_groups_weights_one_reference_and_pairs():
@@ -165,8 +237,9 @@ def test_what_is_not_read_says_what_to_do():
         explain(model, ROWS, BACKGROUND, value_function="functional")
     with pytest.raises(InputError, match="needs reference rows"):
         explain(model, ROWS)
+    by_pairs = CalibratedClassifierCV(SVC(decision_function_shape="ovo"), cv=2).fit(X, RANKS[3])
     with pytest.raises(UnsupportedStructureError, match="Got SVC of 3 classes"):
-        explain(calibrated("Gaussian", X, np.digitize(SCORE, [-1.0, 1.0])), ROWS, BACKGROUND)
+        explain(by_pairs, ROWS, BACKGROUND)
     with pytest.raises(
         UnsupportedStructureError, match=r"decision function.*CalibratedClassifierCV\(model\) for probabilities"
     ):

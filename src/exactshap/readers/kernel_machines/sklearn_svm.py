@@ -6,18 +6,22 @@ import copy
 import functools
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.types import Model, TableLike
+from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
-from exactshap.readers import Outputs, OwnCall, Reader, Request, sklearn_name
-from exactshap.readers import read as read_any
+from exactshap.readers import Outputs, OwnCall, Reader, Request, outputs_of, sklearn_name
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 from exactshap.readers.kernel_machines._response import with_outer_response
 from exactshap.readers.kernel_machines.machine import Expansion, expand
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -39,19 +43,25 @@ def _single(model: Model, request: Request, method: str, name: str, unit: str) -
 
 
 def _classifier(model: Model, request: Request) -> Reader:
-    """Read the decision function: one margin for two classes, all one-vs-one margins for more."""
-    classes = [str(c) for c in model.classes_]
-    if request.output == "probability":
-        from exactshap.readers.responses import no_response
-
-        raise no_response(model, "Its score is a decision function")
+    """Read the decision function: one margin for two classes, all one-vs-one margins for more; or what is made of them."""
+    classes = tuple(map(str, model.classes_))
     by_class = isinstance(request.output, str) and request.output == "ovr"
+    if request.asks_response:
+        request = replace(request, output=_probabilities(model, classes))
+    elif by_class:  # of two classes it is the margin itself
+        request = replace(request, output=_votes(model, classes) if len(classes) > 2 else "auto")
     if len(classes) == 2:
-        # By class it is this very margin
-        margin = replace(request, output="auto") if by_class else request
-        return _single(model, margin, "decision_function", classes[1], f"decision function of class {classes[1]}")
-    if by_class:
-        return _one_versus_rest(model, request)
+        return _single(model, request, "decision_function", classes[1], f"decision function of class {classes[1]}")
+    outer: Response | None = request.outer_response
+    if outer is not None and outer.outputs is None:  # a calibration, of what decision_function returns
+        if model.decision_function_shape == "ovo":
+            raise UnknownNameError(no_output(type(model).__name__, "probability", classes))
+        request = replace(request, output=replace(outer.after(_votes(model, classes)), outputs=classes))
+    return _pairs(model, request, classes)
+
+
+@with_outer_response
+def _pairs(model: Model, request: Request, classes: tuple[str, ...]) -> Reader:
     names = tuple(f"{first} vs {second}" for first, second in itertools.combinations(classes, 2))
     outputs = Outputs.of(names, request.output, owner=type(model).__name__)
     call = outputs.call("decision_function")
@@ -62,18 +72,35 @@ def _classifier(model: Model, request: Request) -> Reader:
         outputs,
         unit="one-vs-one decision function",
         own_call=call if model.decision_function_shape == "ovo" else None,
-        predict=functools.partial(_predict_shaped, call, model, "ovo"),
+        predict=functools.partial(_predict_by_pairs, call, model),
     )
 
 
-def _one_versus_rest(model: Model, request: Request) -> Reader:
-    """Explain scikit-learn's one-vs-rest view: votes plus a bounded confidence, not a sum of kernels, so by coalitions."""
-    options = {**request.options, "exact_owner": False}
-    function = functools.partial(_decision_function, model, "ovr")
-    reader = read_any(function, replace(request, output="auto", options=options))
-    names = tuple(str(c) for c in model.classes_)
-    reader.traits = replace(reader.traits, output_names=names, unit="one-vs-rest decision function")
-    return reader
+def _votes(model: Model, classes: tuple[str, ...]) -> Response:
+    """Return scikit-learn's one-vs-rest view of the scores of pairs."""
+    from exactshap.readers.responses import Response, Votes
+
+    votes = Votes(len(classes))
+    call = (
+        OwnCall("decision_function", finish=votes) if model.decision_function_shape == "ovo" else OwnCall("decision_function")
+    )
+    return Response("votes", call, "one-vs-rest decision function", function=votes, outputs=classes)
+
+
+def _probabilities(model: Model, classes: tuple[str, ...]) -> Response:
+    """Return the probabilities that Platt's sigmoids and their coupling make of the scores, if the machine was fitted with them."""
+    from exactshap.readers.responses import Coupled, Response, no_response
+
+    if not hasattr(model, "predict_proba"):
+        raise no_response(model, "Its score is a decision function")
+    with without_warnings:  # the attributes leave scikit-learn with `probability=`, in 1.11
+        a, b = np.asarray(model.probA_), np.asarray(model.probB_)
+    two = len(classes) == 2
+    # LIBSVM's score of two classes is that of the first
+    coupled = Coupled(-a if two else a, b, len(classes))
+    call = OwnCall("predict_proba", finish=functools.partial(outputs_of, [1], True) if two else np.asarray)
+    unit = f"probability of class {classes[1]}" if two else "probability"
+    return Response("coupling of sigmoids", call, unit, function=coupled, outputs=classes[1:] if two else classes)
 
 
 def _pairwise_coefficients(model: Model) -> np.ndarray:
@@ -112,16 +139,8 @@ def _dense(array: TableLike) -> Any:
     return array.toarray() if hasattr(array, "toarray") else array
 
 
-def _predict_shaped(call: OwnCall, model: Model, shape: str, X: Table) -> np.ndarray:
-    return call(_shaped(model, shape), X.native)
-
-
-def _decision_function(model: Model, shape: str, rows: TableLike) -> np.ndarray:
-    return np.asarray(_shaped(model, shape).decision_function(rows), float)
-
-
-def _shaped(model: Model, shape: str) -> Any:
-    """Return the current model with another decision shape; a copy kept for later would miss a refit."""
-    shaped = copy.copy(model)
-    shaped.decision_function_shape = shape
-    return shaped
+def _predict_by_pairs(call: OwnCall, model: Model, X: Table) -> np.ndarray:
+    """Return the one-vs-one decision function of the current model; a copy kept for later would miss a refit."""
+    by_pairs = copy.copy(model)
+    by_pairs.decision_function_shape = "ovo"
+    return call(by_pairs, X.native)

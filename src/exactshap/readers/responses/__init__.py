@@ -18,8 +18,13 @@ from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
 from exactshap.readers.responses._links import sigmoid as sigmoid
 from exactshap.readers.responses._links import sigmoids as sigmoids
+from exactshap.readers.responses._links import temperature as temperature
 from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
+from exactshap.readers.responses._pairs import NEAR_ENOUGH as NEAR_ENOUGH
+from exactshap.readers.responses._pairs import Coupled as Coupled
+from exactshap.readers.responses._pairs import Votes as Votes
+from exactshap.readers.responses._pairs import couple as couple
 from exactshap.readers.responses._piecewise import PiecewiseReader as PiecewiseReader
 from exactshap.readers.responses._products import ProductScores as ProductScores
 from exactshap.readers.responses._reader import ALL_COALITIONS as ALL_COALITIONS

@@ -14,6 +14,7 @@ from exactshap.errors import UnsupportedStructureError
 from exactshap.expansions import expand, links
 from exactshap.frames import Table
 from exactshap.readers import OwnCall, outputs_of
+from exactshap.readers.responses._pairs import Coupled, Votes
 
 
 def _same(table: Table) -> Table:
@@ -65,6 +66,22 @@ class Sigmoids:
 
 
 @dataclass(frozen=True, eq=False)
+class Temperature:
+    """Describe the softmax of so many times the scores of several classes."""
+
+    slope: float
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities; ``scores`` (n, n_classes, ...)."""
+        return _softmax(self.slope * scores)
+
+    @property
+    def steepest(self) -> float:
+        """Return the largest slope."""
+        return abs(self.slope) * _STEEPEST["softmax"]
+
+
+@dataclass(frozen=True, eq=False)
 class Chain:
     """Describe a response of a response, such as a calibration of a probability."""
 
@@ -93,7 +110,8 @@ class Response:
     slope: float = 1.0
     rows: Callable[[Table], Table] = field(default=_same)  # ``rows(table) -> table``, of the kind that the call takes
     shift: float = 0.0
-    function: Isotonic | Sigmoids | Chain | None = None  # the inverse link where it has no name
+    function: Isotonic | Sigmoids | Temperature | Votes | Coupled | Chain | None = None  # the inverse link where it has no name
+    outputs: tuple[str, ...] | None = None  # names, where they are not those of the scores
 
     def __repr__(self) -> str:
         return f"{self.unit} by a wrapper"  # for messages: it is what a wrapper asks for, not the user
@@ -118,7 +136,7 @@ class Response:
     @property
     def takes_several(self) -> bool:
         """Say whether a wrapper makes it of the scores of several classes."""
-        return isinstance(self.function, Sigmoids)
+        return isinstance(self.function, Sigmoids | Temperature)
 
     @property
     def is_of_probability(self) -> bool:
@@ -153,6 +171,12 @@ def sigmoids(a: np.ndarray, b: np.ndarray, method: str) -> Response:
     """Return the sigmoids of the decision functions or probabilities of several classes, divided by their sum."""
     function = Sigmoids(a, b)
     return Response("one-vs-rest", OwnCall(method, finish=function), "probability", function=function)
+
+
+def temperature(slope: float) -> Response:
+    """Return the softmax of so many times the decision functions of several classes."""
+    function = Temperature(slope)
+    return Response("softmax", OwnCall("decision_function", finish=function), "probability", function=function)
 
 
 def exponential(rate: float, unit: str) -> Response:

@@ -30,6 +30,7 @@ class LinkedReader(RowReader[Row]):
         self.traits = replace(
             traits.with_rounding(relative=traits.relative_rounding, floor=0.0),
             unit=response.unit,
+            output_names=response.outputs or traits.output_names,
             weights=normalised_weights(traits.weights, inner.traits.background.n_rows),
             own_call=response.call,
             offset=None,  # it would change the slope of the link
