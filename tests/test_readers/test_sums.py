@@ -15,6 +15,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
@@ -54,6 +55,7 @@ FORESTS = [
     ("extra", ensemble.ExtraTreesClassifier(3, max_depth=3, random_state=0)),
 ]
 LOGIT = ("logit", make_pipeline(StandardScaler(), LogisticRegression()))
+NETWORK = ("network", make_pipeline(StandardScaler(), MLPClassifier((3,), max_iter=5, random_state=0)))
 MODELS = {  # (model, target, method)
     "vote": (Vote([*MEMBERS, ("d", "drop")], weights=[1.0, 2.0, 3.0]), Y, "predict"),
     "vote of linear models": (Vote(LINES, weights=[3.0, 1.0]), Y, "predict"),
@@ -113,6 +115,17 @@ MODELS = {  # (model, target, method)
     "weighted forests": (Soft([*FORESTS, LOGIT], weights=[1, 2, 5]), BINARY, "predict_proba"),
     "forests of three": (Soft(FORESTS), TERNARY, "predict_proba"),
     "forests behind a scaler": (make_pipeline(StandardScaler(), Soft(FORESTS)), TERNARY, "predict_proba"),
+    "probabilities of three": (
+        Soft([LOGIT, ("b", ensemble.HistGradientBoostingClassifier(max_iter=4)), NETWORK, FORESTS[0]]),
+        TERNARY,
+        "predict_proba",
+    ),
+    "bag of logits of three": (
+        BagOfClasses(LogisticRegression(), 3, max_features=0.5, random_state=0),
+        TERNARY,
+        "predict_proba",
+    ),
+    "rates": (Vote([("p", PoissonRegressor()), ("t", Forest()), ("l", Ridge())]), Y**2, "predict"),
     "bag of trees of classes": (BagOfClasses(DecisionTreeClassifier(max_depth=3), 4, random_state=0), TERNARY, "predict_proba"),
     "bag of logits": (BagOfClasses(LogisticRegression(), 4, max_features=0.5, random_state=0), BINARY, "predict_proba"),
     "scaled targets": (TransformedTargetRegressor(Ridge(), transformer=StandardScaler()), BOTH, "predict"),
@@ -346,7 +359,11 @@ def test_no_covariance_is_known_of_a_sum(model):
 FEW_FORESTS = ensemble.RandomForestRegressor(2)
 REFUSED = {  # (model, target, words)
     "neighbours": (Vote([("n", KNeighborsRegressor())]), Y, "VotingRegressor is read as the sum.*KNeighbors"),
-    "logarithms": (Vote([("p", PoissonRegressor())]), Y**2, "exact only as log of the target"),
+    "logarithms": (
+        Bag(TransformedTargetRegressor(Ridge(), func=np.log1p, inverse_func=np.expm1), 2),
+        np.abs(BOTH),
+        "exponential of several predictions",
+    ),
     "last step of trees": (Stack(MIXED[:1], FEW_FORESTS, cv=2), Y, "last step is linear.*RandomForest"),
     "last step with a link": (Stack(MIXED[:1], PoissonRegressor(), cv=2), Y**2, "last step is linear.*Poisson"),
     "logarithms of targets": (Targets(PoissonRegressor()), BOTH**2, "exact in the unit that it predicts"),

@@ -14,7 +14,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
 from exactshap.readers import Outputs, Reader, Request, choose_value_function, is_of_target, score_names
 from exactshap.readers.additive import linear_step
-from exactshap.readers.responses import isotonic, sigmoid, sigmoids
+from exactshap.readers.responses import Response, isotonic, sigmoid, sigmoids, temperature
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
 
 # -- regressors ----------------------------------------------------------------------------------------------------------
@@ -48,6 +48,8 @@ def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int,
     """Read one regressor with values that add up to its prediction."""
     owner = type(model).__name__
     reader = read_member(inner, request, owner, columns)
+    if not is_of_target(reader.traits.unit):  # as with a link
+        reader = read_member(inner, replace(request, output="response"), owner, columns)
     if not is_of_target(reader.traits.unit):
         raise UnsupportedStructureError(
             f"{owner} adds up predictions, and those of {reader.traits.model_name} are exact only as {reader.traits.unit}",
@@ -94,16 +96,15 @@ def read_probabilities(model: Model, request: Request) -> Reader:
 def _member_of_probabilities(
     inner: Model, weights: np.ndarray, columns: Columns, request: Request, model: Model
 ) -> tuple[Member, np.ndarray | float]:
-    """Read one classifier with exact probabilities; of two classes the second one only."""
+    """Read the probabilities of one classifier, of two classes perhaps the second one only."""
     owner = type(model).__name__
     try:
-        reader = read_member(inner, replace(request, output="all"), owner, columns)
-        if reader.traits.unit.startswith("probability") and reader.traits.n_outputs == len(weights):
-            return Member(reader, weights, columns), 0.0
-        if len(weights) == 2:
-            second = read_member(inner, replace(request, output="probability"), owner, columns)
-            return Member(second, weights[1:] - weights[:1], columns), weights[0]
-        why = f"Those of {reader.traits.model_name} are exact only as {reader.traits.unit}"
+        chances = read_member(inner, replace(request, output="probability"), owner, columns)
+        if chances.traits.single_output and len(weights) == 2:
+            return Member(chances, weights[1:] - weights[:1], columns), weights[0]
+        if chances.traits.n_outputs == len(weights):
+            return Member(chances, weights, columns), 0.0
+        why = f"Those of {chances.traits.model_name} are {chances.traits.n_outputs}, for {len(weights)} classes"
     except ExactshapError as error:
         why = str(error)
     do = "Call it: explain(model.predict_proba, X, background), exact up to 13 players"
@@ -220,12 +221,12 @@ def _refused_stack(model: Model, got: str) -> UnsupportedStructureError:
 
 
 def read_calibrated(model: Model, request: Request) -> Reader:
-    r"""Read the mean of calibrations: of two classes sigmoid or isotonic, of more sigmoids divided by their sum.
+    r"""Read the mean of calibrations: of two classes sigmoid or isotonic, of more sigmoids divided by their sum, or a softmax.
 
     .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
     """
     names = tuple(map(str, model.classes_))
-    if model.method not in ("sigmoid", "isotonic") or (len(names) > 2 and model.method != "sigmoid"):
+    if model.method not in ("sigmoid", "isotonic", "temperature") or (len(names) > 2 and model.method == "isotonic"):
         raise _refused_calibration(model, f"Got method={model.method!r} for {len(names)} classes")
     names = names[1:] if len(names) == 2 else names
     wanted = "auto" if request.asks_response and request.output not in names else request.output
@@ -241,18 +242,12 @@ def read_calibrated(model: Model, request: Request) -> Reader:
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
     n_classes = len(model.classes_)
     refused = _refused_calibration(model, f"Got {type(one.estimator).__name__} of {n_classes} classes")
-    if n_classes > 2 and len(one.calibrators) < n_classes:  # a fold without some class
+    if n_classes > 2 and model.method == "sigmoid" and len(one.calibrators) < n_classes:  # a fold without some class
         raise refused
     method = "decision_function" if hasattr(one.estimator, "decision_function") else "predict_proba"
-    if n_classes > 2:
-        a, b = (np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_"))
-        output = sigmoids(a, b, method)
-    else:
-        (only,) = one.calibrators
-        if model.method == "isotonic":
-            output = isotonic(np.asarray(only.X_thresholds_, float), np.asarray(only.y_thresholds_, float), unit, method)
-        else:
-            output = sigmoid(float(only.a_), float(only.b_), unit, method)
+    if model.method == "temperature" and method != "decision_function":  # of logarithms of probabilities
+        raise refused
+    output = _calibration(one, model.method, n_classes, method, unit)
     try:
         return read_member(one.estimator, replace(request, output=output), type(model).__name__)
     except (UnknownNameError, UnsupportedStructureError) as error:
@@ -268,7 +263,21 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
         raise refused from error
 
 
+def _calibration(one: Model, kind: str, n_classes: int, method: str, unit: str) -> Response:
+    """Return what a calibration makes of the answers of ``method``."""
+    first = one.calibrators[0]
+    if kind == "temperature":  # of two classes the scores are -f and f
+        slope = float(first.beta_)
+        return temperature(slope) if n_classes > 2 else sigmoid(-2.0 * slope, 0.0, unit)
+    if n_classes > 2:
+        a, b = (np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_"))
+        return sigmoids(a, b, method)
+    if kind == "isotonic":
+        return isotonic(np.asarray(first.X_thresholds_, float), np.asarray(first.y_thresholds_, float), unit, method)
+    return sigmoid(float(first.a_), float(first.b_), unit, method)
+
+
 def _refused_calibration(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} can be read only where it calibrates sums of terms, of two classes by a sigmoid or isotonic, of more by sigmoids"
+    what = f"{type(model).__name__} can be read only where it calibrates sums of terms, of more than two classes by sigmoids, or by a temperature of decision functions"
     do = "Call the model: explain(model.predict_proba, X, background), exact up to 13 players and sampled beyond"
     return UnsupportedStructureError(what, got, do)
