@@ -29,7 +29,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVR, OneClassSVM
 
 import exactshap
@@ -141,6 +141,18 @@ def test_missing_cells_of_arrow_dictionaries_are_missing(library):
     both = [explain(model, rows, rows[:5] if background else None) for rows in (frame, arrow)]
     np.testing.assert_array_equal(*(one.values for one in both))
     assert [one.by("kind").labels for one in both] == [(*map(str, categories), "missing")] * 2
+
+
+def test_numbers_next_to_text_in_lists_stay_numbers():
+    """NumPy writes them as text, which an encoder ignored as unknown: values of 0 for predictions that the model never makes."""
+    rows = [[1 + k % 3, "ab"[k % 2]] for k in range(30)]
+    cells = np.array(rows, object)
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge()).fit(cells, cells[:, 0].astype(float) ** 2)
+    expected = explain(model, cells[:3], cells[3:9])
+    np.testing.assert_array_equal(expected.prediction, model.predict(rows[:3]))
+    for explained in (model, lambda rows: model.predict(rows)):
+        np.testing.assert_allclose(explain(explained, rows[:3], rows[3:9]).values, expected.values, rtol=roundings(50))
+    assert as_table([["a", "b"]]).native.dtype.kind == "U"
 
 
 def test_text_is_refused_by_column_with_a_sample():

@@ -7,14 +7,23 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVR
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError
+from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.testing import check_reader
 
 RNG = np.random.default_rng(7)
@@ -141,3 +150,12 @@ def test_tables_that_a_step_refuses_are_named(what, bad, words):
     tables = {"rows": frame[:3], "background": frame[:9]} | {what: bad(frame[:3])}
     with pytest.raises(InputError, match=f"The step ColumnTransformer refuses the {what}. {words}"):
         explain(model, tables["rows"], tables["background"])
+
+
+def test_steps_that_make_dicts_are_refused_with_the_function():
+    frame = pd.DataFrame(FITTED, columns=NAMES)
+    records = make_pipeline(FunctionTransformer(lambda rows: rows.to_dict("records")), DictVectorizer())
+    for front in (records, ColumnTransformer([("dicts", records, NAMES[:2])])):
+        model = make_pipeline(front, Ridge()).fit(frame, Y)
+        with pytest.raises(UnsupportedStructureError, match="makes no table of columns"):
+            explain(model, frame[:2], frame[5:9])

@@ -145,6 +145,10 @@ def _array_table(data: TableLike, what: str) -> Table:
         array = np.asarray(data)
     except ValueError as error:
         raise InputError(f"`{what}` must be a rectangular table", f"{error}", _INPUTS) from None
+    if array.dtype.kind in "US" and not hasattr(data, "dtype"):
+        # NumPy writes numbers next to text as text, which scikit-learn and CatBoost read as they are
+        cells = np.asarray(data, object)
+        array = array if all(isinstance(cell, str) for cell in cells.flat) else cells
     return _rectangle(array, data, what)
 
 

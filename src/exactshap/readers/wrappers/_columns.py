@@ -248,6 +248,9 @@ def _inputs_by_prefix(step: Model, n_columns: int) -> np.ndarray | None:
 def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
     """Return which outputs change with which column, (n_columns, n_outputs)."""
     before = _cells(step.transform(rows.native))
+    if before.ndim != 2:
+        made = f"Got {before.ndim} dimension{'' if before.ndim == 1 else 's'}"
+        raise UnsupportedStructureError(f"{_called(step)} makes no table of columns", made, f"S{SAMPLE_PIPELINE[1:]}")
     _require_rows_apart(_called(step), lambda some: _cells(step.transform(some.native)), rows, before)
     changed = np.zeros((rows.n_columns, before.shape[1]), bool)
     for j in range(rows.n_columns):
