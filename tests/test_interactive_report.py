@@ -502,6 +502,22 @@ def test_a_long_name_below_the_scatter_takes_nothing_of_its_width(browser, tmp_p
 
 
 @pytest.mark.browser
+def test_times_of_day_are_exact_groups_say_mean_and_names_without_spaces_break(browser, tmp_path):
+    times = pandas.date_range("2024-03-01 07:00", periods=9, freq="7h13min")
+    names = ["when", "x" * 200, "both"]
+    data = pandas.DataFrame({"when": times, names[1]: np.arange(9.0), "u": 1.0, "v": 4.0})
+    source = linear(np.ones((9, 3)), names=names, data=data, groups={"both": ["u", "v"]})
+    with browsers.opened(browser, source.report(tmp_path / "page.html", interactive=True), width=390) as page:
+        for i, time in enumerate(times):
+            choose(page, i)
+            cells = {row[0]: row[1] for row in table(page)}
+            assert (cells["when"], cells["both"]) == (f"{time:%Y-%m-%d %H:%M}", "mean 2.5")
+        page.fill("#filter", f"when < {times[5]:%Y-%m-%d %H:%M}")
+        says(page, "filtered", "5 rows of 9")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.browser
 def test_a_tile_of_the_matrix_leads_to_the_scatter_of_its_pair(browser, tmp_path):
     with report(browser, tmp_path, bilinear(n=50, d=4)) as page:
         page.locator("#pairs .mark-rect path").nth(2).click(force=True)

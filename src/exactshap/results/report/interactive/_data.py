@@ -179,7 +179,7 @@ def _cell_arrays(
     for j in range(explanation.n_players):
         days = shown.days(j)
         kinds.append("number" if shown.numeric[j] else "text" if days is None else "date")
-        columns.append(rounded(shown.numbers[:, j], _CELL_BITS) if days is None else days)
+        columns.append(rounded(shown.numbers[:, j], _CELL_BITS) if days is None else _whole_or_exact(days))
         texts.append([_short(text) for text in (shown.categories(j) if days is None else ())])
     arrays["cells"] = np.stack(columns) if columns else np.zeros((0, len(rows)))
     return kinds, texts
@@ -218,7 +218,7 @@ def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     """Return one block of bytes, grouped by their position in a number. That compresses better."""
     offset, places, pieces = 0, {}, []
     for name, array in arrays.items():
-        size = 8 if name in _FACTS else 4
+        size = 8 if name in _FACTS or (name == "cells" and array.dtype == float) else 4
         flat = np.ascontiguousarray(array, f"<f{size}").ravel()
         places[name] = [offset, flat.size, size]
         offset += flat.nbytes
@@ -248,6 +248,11 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 def is_rounded(numbers: np.ndarray) -> bool:
     """Say whether :func:`rounded` changes a column. Bounds of filters are then rounded as well."""
     return not np.array_equal(_single(numbers).astype(float), numbers, equal_nan=True)
+
+
+def _whole_or_exact(days: np.ndarray) -> np.ndarray:
+    """Return days as float32, in which whole ones are exact; a time of day would be off by minutes, and stays float64."""
+    return days if is_rounded(days) else _single(days)
 
 
 def _single(numbers: np.ndarray) -> np.ndarray:

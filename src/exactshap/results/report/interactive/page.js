@@ -31,10 +31,11 @@ const signed = (value) => number(Math.abs(value) <= info.rounding ? 0 : value, "
 const summed = ["baseline", "prediction", "residual"]; // shown as 0 within rounding
 const fact = (name, value) => number(summed.includes(name) && Math.abs(value) <= info.rounding ? 0 : value);
 const short = (name, size) => (name.length > size ? `${name.slice(0, size / 2)}\u2026${name.slice(-size / 2 + 2)}` : name);
-const date = (days) => new Date(days * 864e5).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
+const date = (days) => new Date(Math.round(days * 864e5)).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const named = (j) => texts[j].length > 0; // categories, and truth values, which are numbers to a filter
 const written = {
-  number: (j, value) => (named(j) ? texts[j][value] : number(value)), text: (j, value) => texts[j][value], date: (_, value) => date(value),
+  number: (j, value) => (named(j) ? texts[j][value] : `${info.axes[j] === names[j] ? "" : "mean "}${number(value)}`),
+  text: (j, value) => texts[j][value], date: (_, value) => date(value),
 };
 const cell = (j, value) => (Number.isNaN(value) ? "missing" : written[kinds[j]](j, value));
 const cellOf = (j, rows) => {
@@ -184,7 +185,7 @@ const columns = {
   find: (name) => {
     const lower = name.toLowerCase(), j = names.includes(name) ? names.indexOf(name) : names.findIndex((x) => x.toLowerCase() === lower);
     const numbers = kinds[j] ? cells(j) : facts.includes(lower) && column(lower), kind = kinds[j] ?? "number";
-    const bound = kind === "date" ? Math.fround : info.coarse[j] ? coarse : Number;
+    const bound = info.coarse[j] ? coarse : Number;
     const value = kind === "text" ? (i) => texts[j][numbers[i]].toLowerCase() : (i) => numbers[i];
     return numbers ? { name: names[j] ?? lower, kind, bound, known: (i) => !Number.isNaN(numbers[i]), cell: value } : null;
   },
