@@ -78,11 +78,12 @@ class ProductScores(RowScores):
     def _of_all(self) -> Iterator[np.ndarray]:
         n_coalitions = 2 ** len(self.players)
         for _, tile in self.absent():
-            for outside in tile:
-                scores = np.zeros((len(self.constant), n_coalitions)) + self.constant[:, None]
-                for terms in slices(outside.shape[1], CHUNK_PRODUCTS // n_coalitions):
-                    products = np.ones((outside[:, terms].shape[1], 1))
-                    for a, b in zip(self.present[:, terms, None], outside[:, terms, None], strict=True):
-                        products = np.concatenate([products * b, products * a], axis=1)
-                    scores += np.einsum("ol,ls->os", self.coefficients[:, terms], products)
-                yield scores[None]
+            for some in slices(len(tile), CHUNK_PRODUCTS // (n_coalitions * tile.shape[2])):
+                outside = tile[some]
+                scores = np.zeros((len(outside), len(self.constant), n_coalitions)) + self.constant[:, None]
+                for terms in slices(outside.shape[2], CHUNK_PRODUCTS // n_coalitions):
+                    products = np.ones((len(outside), outside[:, :, terms].shape[2], 1))
+                    for a, b in zip(self.present[:, terms, None], outside.transpose(1, 0, 2)[:, :, terms, None], strict=True):
+                        products = np.concatenate([products * b, products * a], axis=2)
+                    scores += self.coefficients[:, terms] @ products
+                yield scores
