@@ -177,6 +177,15 @@ def test_a_regression_and_orders_agree_with_all_coalitions(many):
     assert 1e5 < plan.memory < 2**28
 
 
+def test_prices_of_coalitions_may_be_far_above_those_of_rows():
+    score = 3.0 * (WIDE[:, :5].sum(axis=1) + 2.0 * WIDE[:, 5] * WIDE[:, 6] + np.abs(WIDE[:, 7]))
+    model = TransformedTargetRegressor(SVR(C=100, gamma=0.05), **EXPONENTIAL).fit(WIDE, np.exp(score))
+    low = WIDE[np.argsort(score)[:9]]
+    found = explain(model, low[3:], low[:3], output="response")
+    assert found.certificate().passed
+    assert np.abs(found.values).max() > 100.0 * np.abs(found.prediction - found.baseline).max()
+
+
 def product_scores(n_background=3, n_players=4, n_terms=11, n_outputs=2):
     rng = np.random.default_rng(1)
     present, absent = rng.normal(size=(n_players, n_terms)), rng.normal(size=(n_background, n_players, n_terms))

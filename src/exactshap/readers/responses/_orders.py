@@ -58,6 +58,7 @@ class OrderSample:
     values: np.ndarray
     variance: np.ndarray
     slopes: np.ndarray
+    scale: float  # the mean over the background of the largest response on the way, which may be far above those at its ends
 
 
 class Orders:
@@ -96,10 +97,12 @@ def sample_orders(
     n_players, n_scores = exact.shape
     # Of all background rows at a time, so that the slopes are those of all
     step = max(MIN_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
-    left, fitted, sizes, slopes = _Means(n_pairs), _Means(n_pairs), np.zeros(()), None
+    left, fitted, sizes, slopes, largest = _Means(n_pairs), _Means(n_pairs), np.zeros(()), None, np.zeros(len(weights))
     for forwards in orders.chunks(len(weights), n_pairs, n_players, step):
         scores = along(np.concatenate([forwards, n_players - 1 - forwards], axis=1))
-        moved, moved_scores = _moves(respond(scores), forwards), _moves(scores, forwards)
+        responses = respond(scores)
+        largest = np.maximum(largest, np.abs(responses).max(axis=(1, 2, 3)))
+        moved, moved_scores = _moves(responses, forwards), _moves(scores, forwards)
         if slopes is None:
             slopes = _slopes(moved, moved_scores, weights)
         explained = np.einsum("zskj,so->zokj", moved_scores, slopes)
@@ -116,7 +119,8 @@ def sample_orders(
     # The scores' own exact values show what the orders happened to miss, also of players that few of them moved.
     missed = (fitted.mean(weights) - exact @ slopes) ** 2
     share = variance.sum(axis=0) / np.maximum(fitted.variance(weights).sum(axis=0), TINIEST)
-    return OrderSample(left.mean(weights), np.maximum(variance, np.minimum(share, 1.0) * missed), slopes)
+    variance = np.maximum(variance, np.minimum(share, 1.0) * missed)
+    return OrderSample(left.mean(weights), variance, slopes, float(weights @ largest))
 
 
 class _Means:

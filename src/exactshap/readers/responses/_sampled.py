@@ -213,7 +213,8 @@ class SampledResponse(LinkedReader[RowScores]):
             f"{2 * n_pairs:,} orders of {len(live)} players for each of {n_background:,} background rows", sample.slopes
         )
         ends = np.zeros(axes[1:])
-        part = self._with_score(Part(values.reshape(axes), ends, ends, method), game, sample.slopes, score, i)
+        part = Part(values.reshape(axes), ends, ends, method, scale=sample.scale)
+        part = self._with_score(part, game, sample.slopes, score, i)
         rounding = ROUNDING * np.finfo(float).eps * float(part.scale)  # scores of hybrids are doubles
         std_error[live] = np.maximum(std_error[live], rounding)
         part = replace(part, std_error=std_error.reshape(axes))
