@@ -15,11 +15,12 @@ import pandas
 import pytest
 import rich.console
 import skops.io as skops
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 
+import exactshap
 from command import run
 from exactshap import __version__, decompose_hsic, decompose_mmd
 from exactshap._runtime import progress
@@ -156,21 +157,40 @@ def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
     assert "values.npz, 40 rows" in (files / "b.html").read_text()
     capsys.readouterr()
     assert run("report", "values.npz", "data.csv", "--target", "y", "--out", "c.html") == 2
-    words = "A saved explanation has its own rows. Got DATA, --target, --drop with values.npz. Leave them out"
+    words = "A saved explanation has its own rows and settings. Got DATA, --target, --drop with values.npz. Leave them out"
     assert words in capsys.readouterr().err
+    others = ["--index", "banzhaf", "--order", "2", "--value-function", "functional", "--budget", "9", "--align"]
+    assert run("report", "values.npz", *others) == 2
+    assert "Got --value-function, --align, --budget, --index, --order with values.npz" in capsys.readouterr().err
     assert run("report", "values.npz", "--rows", "0:3", "--out", "c.html") == 0
     assert "values.npz, 3 rows" in (files / "c.html").read_text()
     saved = Explanation.load("values.npz")
     older = np.flatnonzero(saved.data["age"] > 0)
     for rows, numbers in (("7", [7]), ("age > 0", older)):
         assert run("reasons", "values.npz", "--adverse", "positive", "--rows", rows, "-o", "reasons.csv") == 0
-        np.testing.assert_array_equal(pandas.read_csv("reasons.csv")["prediction"], saved.prediction[numbers])
+        reasons = pandas.read_csv("reasons.csv")
+        np.testing.assert_array_equal(reasons["prediction"], saved.prediction[numbers])
+        np.testing.assert_array_equal(reasons["row"], numbers)
     capsys.readouterr()
     for rows, said in (("40", "There is no row 40. values.npz has 40 rows"), ("age > 900", "No row of values.npz has age")):
         assert run("report", "values.npz", "--rows", rows) == 2
         assert said in capsys.readouterr().err
     assert run("report", "model.joblib") == 2
     assert "The values of a model need rows. DATA is missing" in capsys.readouterr().err
+
+
+def test_an_output_of_a_saved_explanation_is_chosen(files, fitted, capsys):
+    _, X, y = fitted
+    several = LinearRegression().fit(X, np.column_stack([y, -y]))
+    saved = Explainer(several, X[:8])(X[:5])
+    saved.save("several.npz")
+    name = saved.output_names[1]
+    assert run("reasons", "several.npz", "--adverse", "positive", "--model-output", name, "-o", "reasons.csv") == 0
+    np.testing.assert_array_equal(pandas.read_csv("reasons.csv")["prediction"], saved.prediction[:, 1])
+    assert run("report", "several.npz", "--model-output", "2") == 2
+    assert "There is no output 2" in capsys.readouterr().err
+    assert run("explain", "model.joblib", "data.csv", *COMMON, "--jobs", "0") == 2
+    assert "The number of --jobs must be an int other than 0" in capsys.readouterr().err
 
 
 def test_the_report_says_the_command(files, monkeypatch):
@@ -491,6 +511,11 @@ def test_control_c_leaves_no_file(tmp_path):
 
 UNWRITABLE = [
     ("explain model.joblib data.csv COMMON --output v.xlsx", "Values are written to .csv, .parquet or .npz, not to v.xlsx"),
+    ("explain model.joblib data.csv COMMON --output v.csv.gz", "Values are written to .csv, .parquet or .npz, not to v.csv.gz"),
+    ("r2 model.joblib data.csv COMMON --out v.xlsx", "Values are written to .csv or .parquet, not to v.xlsx"),
+    ("hsic data.csv --target y --report r.doc", "Reports are written to .html, .htm or .pdf, not to r.doc"),
+    ("mmd data.csv data.csv --picture p.bmp", "Pictures are written to .png, .svg or .pdf, not to p.bmp"),
+    ("compare a.npz b.npz --picture no/p.png", "No such folder"),
     ("explain model.joblib data.csv COMMON --output no/v.csv", "No such folder"),
     ("explain model.joblib data.csv COMMON --report no/r.html", "No such folder"),
     ("explain model.joblib data.csv COMMON --report r.pdf", "A report is a .html file"),
@@ -502,6 +527,8 @@ UNWRITABLE = [
 @pytest.mark.parametrize(("arguments", "text"), UNWRITABLE)
 def test_files_that_cannot_be_written_are_refused_before_the_work(files, arguments, text, capsys, monkeypatch):
     monkeypatch.setattr(Explainer, "__call__", None)
+    for name in ("decompose_r2", "decompose_hsic", "decompose_mmd"):
+        monkeypatch.setattr(exactshap, name, None)
     assert run(*shlex.split(arguments.replace("COMMON", " ".join(COMMON)))) == 2
     assert text in " ".join(capsys.readouterr().err.split())
 

@@ -279,6 +279,8 @@ def test_pictures_and_words(tmp_path):
     axes.figure.savefig(tmp_path / "a.png")
     cohorts = first.by(np.arange(60) % 3)
     cohorts.plot(output=0).figure.savefig(tmp_path / "b.png")
+    with pytest.raises(InputError, match="has a single output"):
+        first.output(0).compare(second.output(0), drift=False).plot(output="class 1")
     assert "60" not in cohorts._repr_html_().split("<strong>")[0]
 
 

@@ -20,7 +20,7 @@ from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, MissingDependencyError, ModelFormatError, UnknownNameError, did_you_mean, printable
 
-_TABLES = (".csv", ".parquet")
+TABLES = (".csv", ".parquet")
 _BOOSTERS = (".json", ".ubj", ".txt")
 # Formats that are not read: the error says how to save them otherwise.
 _BINARY_BOOSTERS = (".cbm", ".bst", ".model")
@@ -38,6 +38,8 @@ _TYPED = (
     (r"resume=False", "--no-resume"),
     (r"\boutput=\"(\w+)\"", r"--model-output \1"),
     (r"\boutput= out\b", "--model-output out"),
+    (r"\boutput=(?=-?\d)", "--model-output "),
+    (r"'n_jobs' parameter", "number of --jobs"),
     (r"\bbudget=(?=\d)", "--budget "),
     (r" or tol=\S+(?= asks)", ""),
     (r"\b(drop|keep|groups)=(?=[ ,.]|$)", r"--\1"),
@@ -105,7 +107,7 @@ def console() -> Any:
 def read_table(path: Path, dropped: Sequence[str] = ()) -> Any:
     """Read a CSV or Parquet file with pandas, polars or pyarrow; what CSV loses of columns that are ``dropped`` is not warned of."""
     suffix = _suffix(path)
-    if suffix not in _TABLES:
+    if suffix not in TABLES:
         raise InputError(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv")
     check_regular(path)
     try:
@@ -216,12 +218,13 @@ def take_columns(table: TableLike, drop: tuple[str, ...], *, what: str) -> Any:
     return wide.select([j for j, name in enumerate(names) if name not in drop]).native
 
 
-def check_target(path: Path | None, suffixes: tuple[str, ...] | None) -> None:
-    """Refuse an unwritable file before the work is done."""
+def check_target(path: Path | None, suffixes: tuple[str, ...] | None, what: str = "Values") -> None:
+    """Refuse an unwritable file before the work is done. Nothing that is written is compressed."""
     if path is None:
         return
-    if suffixes is not None and _suffix(path) not in suffixes:
-        raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")
+    if suffixes is not None and path.suffix.lower() not in suffixes:
+        known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        raise InputError(f"{what} are written to {known}, not to {path.name}", do="Choose one of these")
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(2, "No such folder", str(path.parent))
 
@@ -232,11 +235,9 @@ def write_table(frame: TableLike, path: Path) -> None:
     Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. In CSV files such a *text* (a name of
     a column, a cell of a text column) gets an apostrophe in front; numbers stay as they are, and so do Parquet files.
     """
-    suffix = _suffix(path)
-    if suffix not in _TABLES:
-        raise InputError(f"Values are written to .csv, .parquet or .npz, not to {path.name}", do="Choose one of these")
+    check_target(path, TABLES)
     with atomic_write(path) as draft:
-        if suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             from exactshap.results.data import write_parquet
 
             write_parquet(frame, draft)

@@ -48,14 +48,27 @@ class Task:
     def is_saved(self) -> bool:
         return self.model.suffix.lower() == ".npz"
 
-    def saved(self) -> exactshap.Explanation:
-        """Load the chosen rows of the explanation that stands in the place of a model; refuse other tables and columns."""
+    def saved(self, **further: bool) -> exactshap.Explanation:
+        """Load the chosen rows and output of the explanation that stands in the place of a model.
+
+        Options that ask for another explanation are refused; ``further`` says which of a command's own were given.
+        """
         choices: dict[str, Any] = {"DATA": self.data, "--background": self.background, "--target": self.target}
         choices |= {"--drop": self.drop, "--keep": self.keep, "--offset": self.offset}
+        choices |= {"--value-function": self.settings["value_function"] != "auto", "--groups": self.settings["groups"]}
+        choices |= {
+            "--align": self.settings["align"],
+            "--budget": "budget" in self.settings,
+            "--n-stages": self.n_stages is not None,
+        }
+        choices |= {f"--{name}": was_given for name, was_given in further.items()}
         if given := [name for name, choice in choices.items() if choice]:
             do = "Leave them out, or pass the model"
-            raise InputError("A saved explanation has its own rows", f"Got {', '.join(given)} with {self.model.name}", do)
-        return self._loaded if self.rows is None else self._loaded[self._row_numbers]
+            what = "A saved explanation has its own rows and settings"
+            raise InputError(what, f"Got {', '.join(given)} with {self.model.name}", do)
+        chosen = self._loaded if self.rows is None else self._loaded[self._row_numbers]
+        output = self.settings["output"]
+        return chosen if output in ("auto", "all") else chosen.output(output)
 
     @cached_property
     def _loaded(self) -> exactshap.Explanation:
@@ -117,7 +130,8 @@ class Task:
     def kept_columns(self) -> dict[str, Any]:
         """Return the numbers of the rows, and kept columns in their own dtypes."""
         native = self.table.native
-        take_columns(native, self.keep, what=self.file.name)  # raises for a column that is not there
+        if self.keep:
+            take_columns(native, self.keep, what=self.file.name)  # raises for a column that is not there
         columns = {name: native[name] for name in self.keep}
         # Without pandas' labels of rows: NumPy has no integers with gaps, and no time zones
         return {"row": self._row_numbers, **{name: getattr(column, "array", column) for name, column in columns.items()}}

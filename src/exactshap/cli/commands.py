@@ -16,7 +16,7 @@ from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
 from exactshap.cli import _options as options
-from exactshap.cli._io import as_options, check_target, console, take_columns, write_table
+from exactshap.cli._io import TABLES, as_options, check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
 from exactshap.errors import InputError
 
@@ -95,7 +95,7 @@ def explain(
         raise InputError(what, got, "Name a folder: --out results")
     if task.keep and (output is None or output.suffix.lower() == ".npz"):
         raise InputError("--keep copies columns to a table of values", got, "Name a folder, or a .csv or .parquet file")
-    for path, suffixes in ((output, (".csv", ".parquet", ".npz")), (report, None)):
+    for path, suffixes in ((output, (*TABLES, ".npz")), (report, None)):
         check_target(path, suffixes)
     if report is not None:
         from exactshap.results.report import check_report_path
@@ -149,7 +149,7 @@ def report(
     check_target(out, None)
     observed = None
     if task.is_saved:
-        explanation = task.saved()
+        explanation = task.saved(index=index != "shapley", order=order != 1)
     else:
         explanation = task.explain(index, order)
         observed = None if task.target is None else _comparable_target(explanation, task.column(task.target))
@@ -222,15 +222,14 @@ def reasons(
     """Name the strongest adverse reasons of each row, with the hash that repeats them."""
     from exactshap.results.data import frame_of
 
-    check_target(out, (".csv", ".parquet"))
-    check_target(letter, (".html", ".htm", ".pdf"))
+    check_target(out, TABLES)
+    check_target(letter, (".html", ".htm", ".pdf"), "Letters")
     wrong, example = "The code of {} in {} is not text", 'income = "R01: income"'
     settings: dict[str, Any] = {
         "adverse": adverse,
         "codes": options.read_toml(codes, str, wrong, example),
         "random_state": seed,
     }
-    before: dict[str, Any] = {}
     if task.is_saved:
         if resample:
             do = "Pass the model, the rows and --background"
@@ -243,11 +242,10 @@ def reasons(
         with open_regular(task.model) as file:
             settings["model_digest"] = hashlib.file_digest(file, "sha256").hexdigest()
         found = explainer(X).reasons(k, **settings)
-        before = task.kept_columns()
     screen = console()
     screen.print(repr(found))
     if out is not None:
-        write_table(frame_of(found.explanation.data, {**before, **found.columns()}, None), out)
+        write_table(frame_of(found.explanation.data, {**task.kept_columns(), **found.columns()}, None), out)
         screen.print(f"table written to {out}")
     if letter is not None:
         rows = found.explanation.n_rows

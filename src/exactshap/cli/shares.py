@@ -14,7 +14,7 @@ from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
-from exactshap.cli._io import column_names, console, load_model, read_table, take_columns, write_table
+from exactshap.cli._io import TABLES, check_target, column_names, console, load_model, read_table, take_columns, write_table
 from exactshap.cli._work import command_line
 from exactshap.errors import InputError
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from exactshap.results.decomposition import Decomposition, PairwiseDecomposition
 
 _ROWS_SHOWN = 15
+_PICTURES = (".png", ".svg", ".pdf")
 
 Kernel = Annotated[str, typer.Option(help="Kernel of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
 Bandwidth = Annotated[
@@ -86,6 +87,7 @@ def r2(
     """Split the R2 of a model exactly over its features."""
     from exactshap.frames import as_table
 
+    _check_targets(out, picture)
     out_of_X = options.dropped(target, drop) + (() if sample_weight is None else (sample_weight,))
     table = read_table(data, out_of_X)
     X = take_columns(table, out_of_X, what=data.name)
@@ -119,6 +121,7 @@ def mmd(
     chosen: SimpleNamespace,
 ) -> None:
     """Say which columns make two samples differ (maximum mean discrepancy)."""
+    _check_targets(chosen.out, chosen.picture, chosen.report)
     names = tuple(chosen.drop or ())
     one, other = (take_columns(read_table(path, names), names, what=path.name) for path in (first, second))
     result = exactshap.decompose_mmd(one, other, kernel=chosen.kernel, **_settings(chosen))
@@ -134,6 +137,7 @@ def hsic(
     kernel_target: Annotated[str, typer.Option(help="Kernel of the target: rbf, laplacian, cauchy or categorical.")] = "rbf",
 ) -> None:
     """Say which columns a target depends on (Hilbert-Schmidt independence criterion, unbiased)."""
+    _check_targets(chosen.out, chosen.picture, chosen.report)
     table = read_table(data, tuple(chosen.drop or ()))
     features = take_columns(table, options.dropped(target, chosen.drop), what=data.name)
     others = tuple(name for name in column_names(table) if name != target)
@@ -169,6 +173,7 @@ def compare(
     seed: options.Seed = 0,
 ) -> None:
     """Compare mean values of two explanations, or of groups within one."""
+    _check_targets(out, picture, report)
     output = None if model_output is None else options.output_choice(model_output)
     result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
     console().print(repr(result))
@@ -252,6 +257,12 @@ def _show(shares: Decomposition, noun: str) -> None:
         screen.print(f"{counted(len(rows) - _ROWS_SHOWN, noun)} with smaller shares not shown")
 
 
+def _check_targets(out: Path | None, picture: Path | None, report: Path | None = None) -> None:
+    check_target(out, TABLES)
+    check_target(picture, _PICTURES, "Pictures")
+    check_target(report, (".html", ".htm", ".pdf"), "Reports")
+
+
 def write_outputs(result: Foreign, out: Path | None, picture: Path | None, draw: Callable[[Any], Any]) -> None:
     """Write the table and the picture that the options ask for."""
     if out is not None:
@@ -283,8 +294,5 @@ def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tup
 
 
 def _write_picture(figure: Foreign, path: Path) -> None:
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise InputError(f"Pictures are written to .png, .svg or .pdf, not to {path.name}", do="Choose one of these")
     with atomic_write(path) as draft:
-        figure.savefig(draft, format=kind, dpi=150)
+        figure.savefig(draft, format=path.suffix.lower().removeprefix("."), dpi=150)

@@ -86,6 +86,8 @@ def _finish(ax: Axes, names: list[str] | None) -> None:
 
 def _output(names: tuple[str, ...] | None, output: int | str | None) -> int | None:
     if names is None:
+        if output not in (None, 0, -1):
+            raise InputError("This comparison has a single output", f"Got output {output!r}", "Use it as it is")
         return None
     if output is None:
         raise InputError("A picture shows one output", f"There are {list(names)}", "Pass output= (a number or a name)")
