@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -9,10 +10,18 @@ from sklearn.ensemble import StackingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, RANSACRegressor, Ridge, SGDOneClassSVM, TweedieRegressor
+from sklearn.linear_model import (
+    LogisticRegression,
+    PoissonRegressor,
+    RANSACRegressor,
+    Ridge,
+    SGDClassifier,
+    SGDOneClassSVM,
+    TweedieRegressor,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.svm import SVC, SVR, LinearSVC, OneClassSVM
 from sklearn.tree import DecisionTreeRegressor
 
 from exactshap import Explainer, explain
@@ -68,6 +77,31 @@ def test_linear_models_are_exact(feature_map, name):
     last, target, method = LINEAR[name]
     model = make_pipeline(MAPS[feature_map], last).fit(X, target)
     check_answers(model, getattr(model, method), ROWS, BACKGROUND, SCALE * INVERTED, contract=feature_map == "Nystroem")
+
+
+PROBABLE = {  # (last step, target)
+    "logistic of two": (LogisticRegression(), LABELS),
+    "softmax": (LogisticRegression(), CLASSES),
+    "one against the rest": (SGDClassifier(loss="log_loss", random_state=0), CLASSES),
+    "calibrated": (LinearSVC(), CLASSES),
+}
+
+
+@pytest.mark.parametrize("name", PROBABLE)
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_probabilities_are_those_of_brute_force(feature_map, name):
+    last, target = PROBABLE[name]
+    model = make_pipeline(MAPS[feature_map], last)
+    model = (CalibratedClassifierCV(model, cv=2) if name == "calibrated" else model).fit(X, target)
+    own = (lambda rows: model.predict_proba(rows)[:, 1]) if target is LABELS else (lambda rows: model.predict_proba(rows))
+    found = check_answers(model, own, ROWS, BACKGROUND, SCALE * INVERTED, contract=False, output="probability")
+    assert found.unit == ("probability of class 1" if target is LABELS else "probability")
+
+
+def test_prices_of_feature_maps():
+    inner = make_pipeline(MAPS["RBFSampler"], Ridge())
+    model = TransformedTargetRegressor(inner, func=np.log1p, inverse_func=np.expm1).fit(X, Y)
+    check_answers(model, lambda rows: model.predict(rows), ROWS, BACKGROUND, INVERTED, contract=False, output="response")
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -13,6 +13,7 @@ from exactshap.readers.additive.sklearn_linear import linear_parts as linear_par
 from exactshap.readers.additive.sklearn_linear import linear_step as linear_step
 from exactshap.readers.additive.sklearn_linear import read_parts as read_parts
 from exactshap.readers.additive.sklearn_linear import read_side_by_side as read_side_by_side
+from exactshap.readers.additive.sklearn_linear import response_of as response_of
 
 if TYPE_CHECKING:
     from exactshap.readers.additive._term_scores import TermScores as TermScores

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,18 +16,18 @@ from exactshap.readers import Reader, Request, choose_value_function
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 
 if TYPE_CHECKING:
-    from exactshap.readers.responses import RowScores
+    from exactshap.readers.responses import HybridScores, RowScores
 
 
 def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
     """Extend the reader of a score by the response that a wrapper makes of it."""
 
     @wraps(read)
-    def read_either(model: Model, request: Request, *names: str) -> Reader:
+    def read_either(model: Model, request: Request, *names: Any) -> Reader:
         outer = request.outer_response
         if outer is None or not hasattr(model, outer.call.method):
             return read(model, request, *names)
-        from exactshap.readers.responses import HybridScores, SampledResponse, of_score
+        from exactshap.readers.responses import HybridScores, of_score
 
         choose_value_function(
             request, ("interventional", "baseline"), None, owner=f"The {outer.unit} of {type(model).__name__}"
@@ -41,9 +42,17 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
             magnitude=float(machine.peak(background).max()),
             bytes=24.0 * min(machine.tile_values, machine.n_terms * machine.n_columns * len(background)),
         )
-        return SampledResponse(score, hybrids, outer, request, "terms join players")
+        return sampled(model, score, hybrids, request)
 
     return read_either
+
+
+def sampled(model: Model, score: Reader, hybrids: HybridScores, request: Request) -> Reader:
+    """Return the reading of the response that ``model`` makes of a score: of a feature map a pipeline."""
+    from exactshap.readers.responses import SampledResponse
+
+    score.traits = replace(score.traits, model=model)
+    return SampledResponse(score, hybrids, request.outer_response, request, "terms join players")
 
 
 def _scores(score: KernelReader, X: Table) -> RowScores:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,11 @@ from exactshap.games import ProductGame
 from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, sklearn_name
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers.kernel_machines._response import sampled, with_outer_response
 from exactshap.readers.kernel_machines.machine import expand
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import RowScores
 
 
 def read(feature_map: Model, linear: Model, parts: Any, request: Request, model: Model) -> Reader:
@@ -24,12 +28,27 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
     ``parts`` are those of the linear model: coefficients (n_components, n_outputs), intercept, output names, unit and method;
     ``model`` is the pipeline of both, which predicts.
     """
+    if sklearn_name(feature_map) == "Nystroem":
+        return _nystroem(model, request, feature_map, linear, parts)
+    if request.outer_response is None:
+        return FourierReader(feature_map, request, parts, *_chosen(linear, parts, request), model)
+    from exactshap.readers.responses import HybridScores, of_score
+
+    own = of_score(request)
+    score = FourierReader(feature_map, own, parts, *_chosen(linear, parts, own), model)
+    return sampled(model, score, HybridScores(score.hybrids), request)
+
+
+def _chosen(linear: Model, parts: Any, request: Request) -> tuple[Outputs, np.ndarray, np.ndarray]:
+    """Return the explained outputs, their coefficients (n_outputs, n_components) and intercepts (n_outputs,)."""
     outputs = Outputs.of(parts.output_names, request.output, owner=type(linear).__name__)
-    coefficients, intercept = (
-        np.asarray(array, float)[outputs.numbers] for array in (np.transpose(parts.coefficients), parts.intercept)
-    )
-    if sklearn_name(feature_map) != "Nystroem":
-        return FourierReader(feature_map, request, parts, outputs, coefficients, intercept, model)
+    coefficients, intercept = np.transpose(parts.coefficients), parts.intercept
+    return outputs, np.asarray(coefficients, float)[outputs.numbers], np.asarray(intercept, float)[outputs.numbers]
+
+
+@with_outer_response
+def _nystroem(model: Model, request: Request, feature_map: Model, linear: Model, parts: Any) -> Reader:
+    outputs, coefficients, intercept = _chosen(linear, parts, request)
     named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
     parameters = named | (feature_map.kernel_params or {})
     kernel = from_sklearn(
@@ -115,6 +134,18 @@ class FourierReader(Reader):
     def game(self, X: Table) -> ProductGame:
         c = self.coefficients[0] if self.traits.single_output else self.coefficients.T
         return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.traits.weights, constant=self.intercept)
+
+    def hybrids(self, X: Table) -> RowScores:
+        """Return the scores of one row's hybrids, (n_background, n_outputs, n_masks), for what a link makes of them."""
+        from exactshap.readers.responses import RowScores
+
+        (row,) = self._factors(X.numeric())
+
+        def scores(masks: np.ndarray) -> np.ndarray:
+            products = (np.where(mask, row, self._absent).prod(axis=2) for mask in masks)
+            return np.stack([(terms @ self.coefficients.T).real + self.intercept for terms in products], axis=2)
+
+        return RowScores(scores, np.flatnonzero((row != self._absent).any(axis=(0, 1))).tolist())
 
     def memory(self, n_rows: int, order: int) -> float:
         return 16.0 * 4 * n_rows * self.frequencies.shape[1] * self.traits.n_players + super().memory(n_rows, order)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from exactshap.readers import (
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection
+from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection, response_of
 from exactshap.readers.wrappers._columns import (
     SAMPLE_PIPELINE,
     TRIED_ROWS,
@@ -92,6 +93,8 @@ def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
     if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2 and (linear := linear_step(steps[1])) is not None:
         from exactshap.readers.kernel_machines import read_feature_map
 
+        if request.asks_response and hasattr(model, "classes_"):
+            request = replace(request, output=response_of(steps[1]))
         return read_feature_map(steps[0], steps[1], linear, request, model)
     raise UnsupportedStructureError(
         f"{type(steps[0]).__name__} mixes columns and what follows is not linear in its features",
