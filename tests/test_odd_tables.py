@@ -36,6 +36,7 @@ import exactshap
 from exactshap import Explainer, decompose_hsic, decompose_mmd, decompose_r2, explain
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError, memory_needed
 from exactshap.frames import as_table
+from exactshap.scale import Partition
 from tolerances import SINGLE_PRECISION_SUM, exact, roundings
 
 RNG = np.random.default_rng(0)
@@ -153,6 +154,52 @@ def test_numbers_next_to_text_in_lists_stay_numbers():
     for explained in (model, lambda rows: model.predict(rows)):
         np.testing.assert_allclose(explain(explained, rows[:3], rows[3:9]).values, expected.values, rtol=roundings(50))
     assert as_table([["a", "b"]]).native.dtype.kind == "U"
+
+
+def test_arrow_tables_of_finer_types_mix():
+    """pyarrow stacks equal types only, and those of polars and pandas differ; it was said that the function had failed."""
+    frame = pl.DataFrame(
+        {"size": np.arange(12.0), "town": ["north", "south"] * 6, "kind": ["a", "b", "c"] * 4, "at": [[1.0]] * 12}
+    )
+    wide, narrow = pa.large_string(), pa.string()
+    tables = [
+        frame.to_arrow().cast(pa.schema({"size": pa.float64(), "town": text, "kind": pa.dictionary(codes, text), "at": cells}))
+        for text, codes, cells in [
+            (wide, pa.uint32(), pa.large_list(pa.float64())),
+            (narrow, pa.int8(), pa.list_(pa.float64())),
+        ]
+    ]
+
+    def function(rows):
+        return np.array([cell["size"] * (cell["town"] == "north") + (cell["kind"] == "b") for cell in rows.to_pylist()])
+
+    values = [explain(function, here[:3], there[4:9]).values for here in tables for there in tables]
+    assert np.ptp(values, axis=0).max() == 0.0
+    np.testing.assert_allclose(
+        values[0].sum(axis=1), function(tables[0][:3]) - function(tables[0][4:9]).mean(), atol=roundings(50)
+    )
+
+
+@pytest.mark.parametrize("kind", ["struct", "array", "list"])
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "pandas"])
+def test_several_numbers_in_a_cell(library, kind):
+    """Cells are one object each: comparisons with an array have no truth value, lists no hash, and structs of polars are tables."""
+    pairs = [[float(k % 2), 1.0] for k in range(12)]
+    cells = [{"a": a, "b": b} for a, b in pairs] if kind == "struct" else pairs
+    frame = pl.DataFrame({"pair": cells, "size": np.arange(12.0)})
+    frame = frame.cast({"pair": pl.Array(pl.Float64, 2)}) if kind == "array" else frame
+    table = {"polars": frame, "pyarrow": frame.to_arrow(), "pandas": frame.to_pandas()}[library]
+
+    def function(rows):
+        cells = rows["pair"].to_pylist() if library == "pyarrow" else list(rows["pair"])
+        return np.array([cell["a"] if kind == "struct" else cell[0] for cell in cells]) * np.asarray(rows["size"])
+
+    explainer = Explainer(function, table[4:9])
+    explanation = explainer(table[:8])
+    assert len(explanation.by("pair").labels) == 2
+    assert explain(function, table[:2], table, value_function="observational").is_within_tolerance
+    part = Partition(explainer)(table[:3])
+    np.testing.assert_array_equal(part["phi_pair"], explanation.values[:3, 0])
 
 
 def test_text_is_refused_by_column_with_a_sample():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, message, warn
-from exactshap.frames._table import Table
+from exactshap.frames._table import Table, narwhals
 
 _NAMES_SHOWN = 12
 _UNNAMED = "text"  # name of a column from an unnamed Series of texts
@@ -180,10 +180,14 @@ def _frame_like(reference: Table, table: Table) -> Table:
     columns = []
     for j, name in enumerate(table.names or ()):
         mine, dtype = here[name], there[name].dtype
-        if mine.dtype != dtype:
+        # Types of Arrow are finer than narwhals': text and large text, codes of 8 and of 32 bits
+        own, wanted = (getattr(series.to_native(), "type", None) for series in (mine, there[name]))
+        if mine.dtype != dtype or own != wanted:
             try:
-                cast = mine.cast(dtype)
-                same = cast.null_count() == mine.null_count() and bool((cast.cast(mine.dtype) == mine).all())
+                arrow = None if wanted is None else mine.to_native().cast(wanted)
+                cast = mine.cast(dtype) if arrow is None else narwhals().from_native(arrow, series_only=True).alias(name)
+                back = mine.dtype == dtype or bool((cast.cast(mine.dtype) == mine).all())
+                same = back and cast.null_count() == mine.null_count()
             except Exception:  # each library has its own errors for invalid numbers or categories
                 same = False
             if not same:

@@ -357,7 +357,9 @@ def _cells_of(series: TableLike) -> np.ndarray:
     if series.implementation.is_pyarrow() and str(series.dtype).startswith(("Categorical", "Enum")):
         native = series.to_native()
         return np.asarray(native.cast(native.type.value_type).to_numpy())
-    return np.asarray(series.to_numpy())
+    cells = np.asarray(series.to_numpy())
+    # polars' structs and arrays of one length have a second axis there
+    return cells if cells.ndim == 1 else np.fromiter(series.to_list(), object, len(series))
 
 
 def numeric_column(series: TableLike, what: str, categories: bool = False) -> np.ndarray:
@@ -400,7 +402,8 @@ def is_missing(value: object) -> bool:
     (True, True, False)
     """
     # NA is recognised by name, without pandas, and first, as comparisons with it have no truth value. NaN and NaT differ from themselves.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+    # A vector in a cell compares cell by cell
+    return value is None or type(value).__name__ == "NAType" or (getattr(value, "ndim", 0) == 0 and bool(value != value))
 
 
 def _is_real(value: object) -> bool:

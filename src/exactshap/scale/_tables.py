@@ -69,7 +69,7 @@ def csv_types(keep: tuple[str, ...], background: Table | None) -> CsvTypes:
     frame, texts, times = background.readable(), {}, []
     missing = _MISSING_IN_PANDAS if frame_kind(background.native) == "pandas" else ("",)
     for name in background.names or ():
-        known = set(frame[name].drop_nulls().to_list())
+        known = frame[name].drop_nulls().to_list()
         if frame[name].dtype.is_temporal():
             times.append(name)
         elif known and all(isinstance(cell, str) for cell in known):

@@ -161,9 +161,6 @@ def cell_text(value: object) -> str:
     >>> cell_text("NY"), cell_text(None), cell_text(3), cell_text(np.timedelta64(90, "m"))
     ('NY', '', '3', '1:30:00')
     """
-    # A vector in a cell compares cell by cell
-    if isinstance(value, (list, tuple, dict, set)) or getattr(value, "ndim", 0) > 0:
-        return str(value)
     if is_missing(value):
         return ""
     return str(value.astype("m8[us]").item() if isinstance(value, np.timedelta64) else value)
