@@ -117,6 +117,22 @@ def test_nearly_collinear_columns_are_not_lost():
     assert shares.details["rank"] == 3
 
 
+@pytest.mark.parametrize("n_orders", [None, 6])
+def test_columns_that_are_equal_up_to_the_rounding_of_one_explain_each_other(n_orders):
+    # hours of a day and the same moments as a Julian date, of which doubles keep 40 microseconds: what is left over is rounding
+    rng = np.random.default_rng(6)
+    hours, other = 24.0 * rng.random(18), rng.normal(size=18)
+    date, y = 2_460_000.5 + hours / 24.0, hours / 10.0 + other + rng.normal(size=18)
+    alone = decompose_r2(LinearRegression(), np.column_stack([hours, other]), y, game="refit")
+    for columns in ([hours, date, other], [date, hours, other]):
+        found = decompose_r2(LinearRegression(), np.column_stack(columns), y, game="refit", n_orders=n_orders, random_state=0)
+        assert abs(found.total - alone.total) < 10 * REFIT
+        assert abs(found.drift) < 1e4 * REFIT  # the date has the digits of the hours, not all of them
+        assert found.details["rank"] == 2
+        if n_orders is None:
+            assert abs(found.values[0] - found.values[1]) < 1e4 * REFIT
+
+
 def test_groups_enter_together():
     X, y, _ = data()
     shares = refit(X, y, groups={"ab": [0, 4], "c": [2]})

@@ -27,7 +27,7 @@ class Subsets {
   bool visit(In<double, 2> factor, int64_t fixed, int64_t prefix, Context& context) {
     fixed_ = fixed;
     prefix_ = prefix;
-    descend(0, 0, factor.data, p_ + 1, p_, 0.0, context);
+    descend(0, 0, factor.data, p_ + 1, p_, 0.0, 0.0, context);
     for (int64_t s = 0; s <= m_; s++) sums_[m_][s] += by_size_[0][s];
     return !stopped_;
   }
@@ -59,8 +59,9 @@ class Subsets {
     }
   }
 
-  /// Fill by_size_[g] from the subsets of the players from g on; `count` players are inside already.
-  void descend(int64_t g, int64_t count, const double* factor, int64_t stride, int64_t c, double explained, Context& context) {
+  /// Fill by_size_[g] from the subsets of the players from g on; `count` players are inside already, with `rounding` of the worst.
+  void descend(int64_t g, int64_t count, const double* factor, int64_t stride, int64_t c, double explained, double rounding,
+               Context& context) {
     Array<double, 1> total = by_size_[g];
     if (g == m_) {
       total[0] = explained;
@@ -71,7 +72,7 @@ class Subsets {
     if (stopped_) return;
     const bool either = g >= fixed_, with = ((prefix_ >> g) & 1) != 0;
     if (either || with) {
-      take_in(g, count, factor, stride, c, explained, context);
+      take_in(g, count, factor, stride, c, explained, rounding, context);
       for (int64_t s = 0; s < m_ - g; s++) {
         const double sum = by_size_[g + 1][s];
         total[s + 1] = sum;
@@ -85,15 +86,18 @@ class Subsets {
         factor = out;
         stride = p_ + 1;
       }
-      descend(g + 1, count, factor, stride, c, explained, context);
+      descend(g + 1, count, factor, stride, c, explained, rounding, context);
       for (int64_t s = 0; s < m_ - g; s++) total[s] += by_size_[g + 1][s];
     }
   }
 
   /// Descend with the columns of player g inside; a column that those inside explain adds nothing.
-  void take_in(int64_t g, int64_t count, const double* factor, int64_t stride, int64_t c, double explained, Context& context) {
+  void take_in(int64_t g, int64_t count, const double* factor, int64_t stride, int64_t c, double explained, double rounding,
+               Context& context) {
     for (int64_t k = start_[g]; k < start_[g + 1]; k++, c--) {
-      if (fabs(factor[0]) > tolerance_[k]) {
+      const double limit = tolerance_[k] > rounding ? tolerance_[k] : rounding;
+      if (fabs(factor[0]) > limit) {
+        rounding = limit;
         explained += factor[c] * factor[c];
         factor += stride + 1;
       } else {
@@ -103,7 +107,7 @@ class Subsets {
         stride = p_ + 1;
       }
     }
-    descend(g + 1, count + 1, factor, stride, c, explained, context);
+    descend(g + 1, count + 1, factor, stride, c, explained, rounding, context);
   }
 };
 
@@ -116,7 +120,8 @@ bool fits(In<double, 2> factor, In<double, 1> tolerance, In<int64_t, 1> start) {
 }
 
 /// Add the explained parts of subsets by size: `sums (n_players + 1, n_players + 1)`, row j of those with player j, the last of
-/// all. `start (n_players + 1,)`: the columns of each player; `tolerance (p,)`: what is left of a column that others explain.
+/// all. `start (n_players + 1,)`: the columns of each player; `tolerance (p,)`: what is left of a column that others explain, of which
+/// a column that comes later has at least that of those before it.
 Status add_subsets(In<double, 2> factor, In<double, 1> tolerance, In<int64_t, 1> start, int64_t fixed, int64_t prefix,
                    Out<double, 2> sums, Context& context) {
   EXACTSHAP_REQUIRE(fits(factor, tolerance, start) && sums.size[0] == start.size[0] && sums.size[1] == start.size[0]);
@@ -149,6 +154,7 @@ Status fill_orders(In<double, 2> columns, In<double, 1> y, In<double, 1> toleran
       for (int64_t i = 0; i < p; i++) work[a][i] = columns[place[a]][i];
     for (int64_t i = 0; i < p; i++) rest[i] = y[i];
     int64_t a = 0;
+    double rounding = 0.0;  // of the worst column so far, which others leave over
     for (int64_t g = 0; g < m; g++) {
       double gain = 0.0;
       for (int64_t k = start[orders[r][g]]; k < start[orders[r][g] + 1]; k++, a++) {
@@ -156,7 +162,9 @@ Status fill_orders(In<double, 2> columns, In<double, 1> y, In<double, 1> toleran
         double square = 0.0;
         for (int64_t i = 0; i < p; i++) square += q[i] * q[i];
         const double length = sqrt(square);
-        if (!(length > tolerance[k])) continue;
+        const double limit = tolerance[k] > rounding ? tolerance[k] : rounding;
+        if (!(length > limit)) continue;
+        rounding = limit;
         for (int64_t i = 0; i < p; i++) q[i] /= length;
         for (int64_t b = a + 1; b <= p; b++) {
           double* __restrict const other = b < p ? work[b].data : rest.data;

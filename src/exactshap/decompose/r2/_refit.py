@@ -9,8 +9,9 @@ squares itself: no normal equations. With more players, values are means over ra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,27 @@ class Factor:
 
     def by_size(self, n_jobs: int | None) -> np.ndarray:
         """Return conditional dominance (n_players, n_players): each player's mean gain over subsets of size s."""
+        order = self._roughest_last()
+        gains = np.empty((len(order), len(order)))
+        gains[order] = self._of_players(order)._by_size(n_jobs)
+        return gains
+
+    def _roughest_last(self) -> np.ndarray:
+        """Return the players by what rounding leaves of their columns: columns are compared with those before them."""
+        return np.argsort([self.tolerance[a:b].max() for a, b in pairwise(self.start)], kind="stable")
+
+    def _of_players(self, order: np.ndarray) -> Factor:
+        """Return the factor of the players in another order."""
+        columns = [np.arange(self.start[j], self.start[j + 1]) for j in order]
+        columns = [one[np.argsort(self.tolerance[one], kind="stable")] for one in columns]
+        places = np.concatenate(columns)
+        if (places == np.arange(len(places))).all():
+            return self
+        triangle = qr(self.triangle[:, [*places, -1]], mode="r", check_finite=False)[0]
+        start = np.cumsum([0, *map(len, columns)])
+        return replace(self, triangle=triangle, tolerance=self.tolerance[places], start=start, scales=self.scales[places])
+
+    def _by_size(self, n_jobs: int | None) -> np.ndarray:
         from scipy.special import comb
 
         sums, m = self.sums(n_jobs), len(self.start) - 1
@@ -137,11 +159,15 @@ class Factor:
         return gains
 
     def independent(self) -> np.ndarray:
-        """Return columns that explain all others."""
-        triangle, order = qr(self.triangle[:, :-1], mode="r", pivoting=True, check_finite=False)
-        left = np.abs(np.diag(triangle))
-        kept: np.ndarray = np.sort(order[left > self.tolerance[order]])
-        return kept
+        """Return columns that explain all others, those that are known best."""
+        kept, basis = list[int](), np.zeros((len(self.triangle), 0))
+        for j in np.argsort(self.tolerance, kind="stable"):
+            left = self.triangle[:, j]
+            for _ in range(2):
+                left = left - basis @ (basis.T @ left)
+            if (length := float(np.linalg.norm(left))) > self.tolerance[j]:
+                kept, basis = [*kept, int(j)], np.column_stack([basis, left / length])
+        return np.sort(kept)
 
 
 def refit_shares(
@@ -266,6 +292,9 @@ def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float,
     size = np.sqrt(float(weights @ added**2) / _variation(problem.y, weights))
     unit = 16.0 * EPS * (np.sqrt(len(weights)) + len(kept))
     condition = np.linalg.cond(factor.triangle[:, kept])
+    # In some orders a column stands for one that is known better.
+    others = np.delete(factor.tolerance, kept)
+    unit = max(unit, float(others[others < 1.0].max(initial=0.0)))
     # Without an intercept the sums of squares themselves are as large as R2 of no column, and their rounding relative to that.
     return total, unit * (1.0 + size + abs(factor.empty)) + (unit * condition) ** 2 + (unit * size) ** 2
 
