@@ -89,10 +89,26 @@ def test_coupled_sigmoids_are_those_of_brute_force(machine, n_classes):
     )
 
 
+def coupled_by_hand(of_pairs, n):
+    """Follow the steps of LIBSVM in plain Python."""
+    r, p = np.zeros((n, n)), np.full(n, 1.0 / n)
+    r[np.triu_indices(n, 1)] = of_pairs
+    r[np.tril_indices(n, -1)] = (1.0 - r.T)[np.tril_indices(n, -1)]
+    q = np.diag((r**2).sum(axis=0)) - r * r.T
+    for _ in range(100):
+        if np.abs(q @ p - p @ q @ p).max() < NEAR_ENOUGH / n:
+            break
+        for t in range(n):
+            p[t] += (p @ q @ p - q[t] @ p) / q[t, t]
+            p /= p.sum()
+    return p
+
+
 def test_coupled_probabilities_solve_their_least_squares():
-    chances = np.random.default_rng(0).uniform(0.02, 0.98, (6, 50))
-    found = couple(chances, 4)
-    for p, of_pairs in zip(found.T, chances.T, strict=True):
+    chances = np.random.default_rng(0).uniform(0.02, 0.98, (50, 6))
+    found = np.empty((50, 4))
+    couple(chances, NEAR_ENOUGH, 100, found)
+    for p, of_pairs in zip(found, chances, strict=True):
         rows = []
         for chance, (i, j) in zip(of_pairs, itertools.combinations(range(4), 2), strict=True):
             # r_ji p_i = r_ij p_j, once for either order of the two
@@ -100,6 +116,7 @@ def test_coupled_probabilities_solve_their_least_squares():
         gram = np.array(rows).T @ np.array(rows) / 2.0
         left = np.linalg.solve(np.block([[gram, np.ones((4, 1))], [np.ones((1, 4)), np.zeros((1, 1))]]), np.eye(5)[4])[:4]
         assert np.abs(p - left).max() < NEAR_ENOUGH
+        np.testing.assert_allclose(p, coupled_by_hand(of_pairs, 4), rtol=0, atol=roundings(100))
         assert abs(p.sum() - 1.0) < roundings(100)
 
 

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from exactshap._native import kernel
+
 # What LIBSVM does: chances are kept from 0 and 1, and the last step of a solution is the first that is near enough
 FARTHEST, NEAR_ENOUGH, MOST_STEPS = 1e-7, 0.005, 100
+
+# src/native/responses/pairs.cpp
+couple = kernel("responses.couple(chances, near, most_steps, out)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,38 +60,14 @@ class Coupled:
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the probabilities; ``scores`` (n, n_pairs, ...)."""
-        of_pairs = np.moveaxis(scores, 1, 0).reshape(len(self.a), -1)
-        chances = np.clip(expit(-(self.a[:, None] * of_pairs + self.b[:, None])), FARTHEST, 1.0 - FARTHEST)
-        found = couple(chances, self.n_classes)[1 if self.n_classes == 2 else 0 :]
-        return np.moveaxis(found.reshape(-1, len(scores), *scores.shape[2:]), 0, 1)
+        of_pairs = np.ascontiguousarray(np.moveaxis(scores, 1, -1))
+        chances = np.clip(expit(-(self.a * of_pairs + self.b)), FARTHEST, 1.0 - FARTHEST)
+        found = np.empty((*chances.shape[:-1], self.n_classes))
+        steps = max(MOST_STEPS, self.n_classes)
+        couple(chances.reshape(-1, len(self.a)), NEAR_ENOUGH, steps, found.reshape(-1, self.n_classes))
+        return np.moveaxis(found[..., 1:] if self.n_classes == 2 else found, -1, 1)
 
     @property
     def steepest(self) -> float:
         """Return a bound of the largest slope between two jumps: 0.27 times this for thousands of random scores."""
         return float(np.abs(self.a).max())
-
-
-def couple(chances: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return probabilities (n_classes, n) of classes by those of the first of each pair, ``chances`` (n_pairs, n)."""
-    r = np.zeros((n_classes, n_classes, chances.shape[1]))
-    one, other = np.triu_indices(n_classes, 1)
-    r[one, other], r[other, one] = chances, 1.0 - chances
-    q = -r * r.transpose(1, 0, 2)
-    q[np.arange(n_classes), np.arange(n_classes)] = (r**2).sum(axis=0)
-    p, left = np.full((n_classes, chances.shape[1]), 1.0 / n_classes), np.arange(chances.shape[1])
-    found = p.copy()
-    for _ in range(max(MOST_STEPS, n_classes)):
-        slopes = np.einsum("tjs,js->ts", q, p)
-        value = (p * slopes).sum(axis=0)
-        far = np.abs(slopes - value).max(axis=0) >= NEAR_ENOUGH / n_classes
-        left, p, q, slopes, value = left[far], p[:, far], q[:, :, far], slopes[:, far], value[far]
-        if not len(left):
-            break
-        for t in range(n_classes):
-            step = (value - slopes[t]) / q[t, t]
-            p[t] += step
-            value = (value + step * (step * q[t, t] + 2.0 * slopes[t])) / (1.0 + step) / (1.0 + step)
-            slopes = (slopes + step * q[t]) / (1.0 + step)
-            p /= 1.0 + step
-        found[:, left] = p
-    return found
