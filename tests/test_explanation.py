@@ -286,6 +286,20 @@ def test_frames_come_back_in_their_kind(kind):
         assert list(linear(X, data=labelled)[[4, 1]].to_frame().index) == ["person 4", "person 1"]
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_columns_that_a_frame_gets_later_are_not_in_the_explanation(kind):
+    """Predictions written next to the rows made a column too many for every picture, and replaced ones moved their points."""
+    rows = frame(kind)
+    explanation = explain(SVR().fit(X, X[:, 0]), rows)
+    if kind == "pandas":
+        rows["prediction"], rows["x0"] = explanation.prediction, 0.0
+    else:
+        rows.insert_column(3, polars.Series("prediction", explanation.prediction))
+        rows.replace_column(0, polars.Series("x0", np.zeros(6)))
+    np.testing.assert_array_equal(explanation.data.to_numpy(), X)
+    assert explanation.plot.scatter("x0")
+
+
 def test_frames_of_outputs_and_sets_have_one_column_each():
     outputs = linear(X, n_outputs=2)
     result = outputs.to_frame("pandas")

@@ -35,7 +35,7 @@ def wrap(
         output_names=None if reader.traits.single_output else reader.traits.output_names,
         std_error=None if part.std_error is None else part.std_error[:, :n_players],
         # Whether an absent cell means 0 or missing is the model's to say, so that sparse rows become dense here.
-        data=table.numeric(absent=reader.traits.absent) if table.is_sparse else table.native,
+        data=table.numeric(absent=reader.traits.absent) if table.is_sparse else table.as_it_is(),
         index=question.name,
         order=order,
         sets=solution.sets or player_sets(n_players, order),

@@ -137,6 +137,12 @@ class Table:
         native = np.array(self.native) if is_array else self.native if own is None else own()
         return Table(native, self.names, self.n_rows, self.n_columns, self.was_column)
 
+    def as_it_is(self) -> Any:
+        """Return the rows without columns that they get or replace later. Cells are not copied."""
+        if self.dtypes:
+            return self.native.copy(deep=False)
+        return self.native.clone() if self.is_frame and hasattr(self.native, "clone") else self.native
+
     def select(self, columns: Sequence[int]) -> Table:
         if not self.is_frame:
             native = self.native[:, list(columns)]

@@ -65,7 +65,8 @@ class Explanation(ExplanationData):
     std_error : array like ``values``, or None
         Standard errors of sampled values; None (never 0) for exact ones.
     data : table or None
-        The explained rows as the user passed them: an array or a DataFrame. Not copied.
+        The explained rows as the user passed them: an array or a DataFrame. Cells are not copied; columns that the user's frame gets
+        or replaces later are not in it.
     output_names : sequence of str, or None
         Names of the outputs; None for one output.
     index, order : str and int, default="shapley" and 1
