@@ -50,6 +50,49 @@ def test_values_are_those_of_all_coalitions():
     np.testing.assert_allclose(last, [v[0, 1, 2] - v[1, 2], v[0, 1, 2] - v[0, 2], v[0, 1, 2] - v[0, 1]], atol=CLOSE)
 
 
+def left_out_error(kernel, of_z, ridge):
+    """The mean squared error, in feature space, of rows that the regression (with a mean) is not fitted to."""
+    n, errors = len(kernel), []
+    for i in range(n):
+        rest = np.delete(np.arange(n), i)
+        # Weights of the other rows in the prediction of row i: a mean, and a ridge regression of centred features
+        system = np.block(
+            [[of_z[np.ix_(rest, rest)] + ridge * np.eye(n - 1), np.ones((n - 1, 1))], [np.ones((1, n - 1)), np.zeros((1, 1))]]
+        )
+        weights = np.zeros(n)
+        weights[rest] = np.linalg.solve(system, np.append(of_z[rest, i], 1.0))[:-1]
+        weights[i] -= 1.0
+        errors.append(weights @ kernel @ weights)
+    return np.mean(errors)
+
+
+@pytest.mark.parametrize("n", [8, 14])
+def test_widths_and_ridges_predict_rows_that_are_left_out(n):
+    rng = np.random.default_rng(3)
+    Z, Y = rng.normal(size=(n, 3)), rng.normal(size=n)
+    shares = decompose_conditional_hsic(rng.normal(size=(n, 1)), Y, Z, bandwidth_y=0.7, bandwidth_z=1.3)
+    gauss = lambda own, sigma: np.exp(-((own[:, None] - own[None]) ** 2).sum(axis=-1) / (2 * sigma**2))  # noqa: E731
+    widths, ridges = (0.5, 1.0, 2.0, 4.0, 8.0), 0.3 * n * np.geomspace(1e-4, 1.0, 9)
+    errors = {
+        (width, ridge): left_out_error(gauss(Y[:, None], 0.7), gauss(Z, 1.3 * width), ridge)
+        for width in widths
+        for ridge in ridges
+    }
+    assert np.allclose(shares.details["ridge"]["Y"], min(errors, key=errors.get))
+
+
+def test_rows_that_are_few_for_their_columns_hold_the_level():
+    # A ridge that interpolates leaves nothing, and its test rejects in nine of ten runs
+    rejected = 0
+    for run in range(40):
+        rng = np.random.default_rng(run)
+        Z, e = rng.normal(size=(30, 3)), rng.normal(size=(30, 3))
+        X = np.c_[Z.sum(axis=1) + 0.5 * e[:, 0], Z[:, 1] * Z[:, 2] + e[:, 1]]
+        Y = Z[:, 0] - Z[:, 1] + Z[:, 2] + Z[:, 1] ** 2 + 0.5 * e[:, 2]
+        rejected += decompose_conditional_hsic(X, Y, Z, n_permutations=39, random_state=run).p_value <= 0.05
+    assert rejected <= 12
+
+
 def test_groups_and_names_and_frames():
     pandas = pytest.importorskip("pandas")
     X, Y, Z = sample()

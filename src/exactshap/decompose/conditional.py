@@ -195,15 +195,18 @@ def _spectra(z: Factors) -> list[tuple[float, np.ndarray, np.ndarray]]:
 
 
 def _regressed(kernel: np.ndarray, spectra: list[tuple[float, np.ndarray, np.ndarray]]) -> _Regressed:
-    """Choose the width and ridge of least leave-one-out error."""
-    best, centred = None, _centred(kernel)
+    """Choose the width and ridge of least leave-one-out error.
+
+    Means are fitted as well: of row i, (R H)_ii = R_ii - 1 / n is not fitted. Without this a ridge that interpolates seems to err by nothing.
+    """
+    best, centred, n = None, _centred(kernel), len(kernel)
     for width, eigenvalues, vectors in spectra:
         rotated = vectors.T @ centred @ vectors
         # R = ridge (K + ridge)^-1 for every ridge, from one decomposition for each width.
-        for ridge in RIDGES * len(kernel):
+        for ridge in RIDGES * n:
             shrink = ridge / (eigenvalues + ridge)
             left = ((vectors * shrink) @ rotated * (vectors * shrink)).sum(axis=1)  # diagonal of R K R
-            error = float(np.mean(left / (vectors**2 @ shrink) ** 2))
+            error = float(np.mean(left / (vectors**2 @ shrink - 1.0 / n) ** 2))
             if best is None or error < best[0]:
                 best = error, (vectors * shrink) @ vectors.T, (width, float(ridge))
     assert best is not None
