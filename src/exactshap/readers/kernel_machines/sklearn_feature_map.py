@@ -114,14 +114,17 @@ class FourierReader(Reader):
         self.intercept = intercept
         self._absent = self._factors(self.traits.reference.numeric(what="background"))
 
-    def _factors(self, X: np.ndarray) -> np.ndarray:
-        """Return exp(i sum of the player's columns w_jl x_j), (n_rows, n_terms, n_players)."""
+    def _phases(self, X: np.ndarray) -> np.ndarray:
+        """Return the sums w_jl x_j of each player's columns, (n_rows, n_terms, n_players)."""
         phases = np.zeros((len(X), self.frequencies.shape[1], self.traits.n_players))
         for p, columns in enumerate(self.traits.players):
             # A matrix product would give a row other bits alone than in a batch
             for j in columns:
                 phases[:, :, p] += X[:, j, None] * self.frequencies[j]
-        return np.exp(1j * phases)
+        return phases
+
+    def _factors(self, X: np.ndarray) -> np.ndarray:
+        return np.exp(1j * self._phases(X))
 
     def predict(self, X: Table) -> np.ndarray:
         return self._call.in_double(self._pipeline, X)
@@ -139,13 +142,16 @@ class FourierReader(Reader):
         """Return the scores of one row's hybrids, (n_background, n_outputs, n_masks), for what a link makes of them."""
         from exactshap.readers.responses import RowScores
 
-        (row,) = self._factors(X.numeric())
+        absent = self._phases(self.traits.reference.numeric(what="background"))
+        steps, base = self._phases(X.numeric()) - absent, absent.sum(axis=2)
+        c, (n_background, n_terms) = self.coefficients, base.shape
 
         def scores(masks: np.ndarray) -> np.ndarray:
-            products = (np.where(mask, row, self._absent).prod(axis=2) for mask in masks)
-            return np.stack([(terms @ self.coefficients.T).real + self.intercept for terms in products], axis=2)
+            moved = steps.reshape(-1, masks.shape[1]) @ masks.T.astype(float)
+            phases = base[:, :, None] + moved.reshape(n_background, n_terms, -1)
+            return np.asarray(c.real @ np.cos(phases) - c.imag @ np.sin(phases) + self.intercept[:, None])
 
-        return RowScores(scores, np.flatnonzero((row != self._absent).any(axis=(0, 1))).tolist())
+        return RowScores(scores, np.flatnonzero(steps.any(axis=(0, 1))).tolist())
 
     def memory(self, n_rows: int, order: int) -> float:
         return 16.0 * 4 * n_rows * self.frequencies.shape[1] * self.traits.n_players + super().memory(n_rows, order)

@@ -336,7 +336,11 @@ class SampledResponse(LinkedReader[RowScores]):
 
     def cost(self, few: Table, n_rows: int, semivalue: Semivalue, order: int, block_rows: int) -> Cost:
         """Time the scores of a few coalitions or orders, and of one in addition."""
-        (coalitions, method), row = self._coalitions(semivalue, order), self.hybrids.row(few.take(slice(0, 1)))
+        (coalitions, method), first = self._coalitions(semivalue, order), few.take(slice(0, 1))
+        if coalitions <= MOST_COALITIONS:  # of which what surrounds them takes most
+            seconds = min(clocked(lambda: self.solve(first, semivalue, order)) for _ in range(2))
+            return Cost(n_rows * seconds, self.memory(block_rows, order), exact=method == "enumeration", method=method)
+        row = self.hybrids.row(first)
         game, masks = self._controlled(row), np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
         if method == ORDERS and len(row.players) > 1:
             exact = np.zeros((len(row.players), self.inner.traits.n_outputs))
