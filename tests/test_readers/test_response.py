@@ -272,17 +272,20 @@ def test_calibrated_sums_are_exact(make, method, ensemble):
     check_answers(outer.fit(X, CLASSES), second_class(outer), ROWS[:2], BACKGROUND[:9], 10 * RESPONSE, contract=False)
 
 
+@pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize(
-    "make", [LinearSVC, lambda: make_pipeline(StandardScaler(), LogisticRegression())], ids=["machine", "pipeline"]
+    "make",
+    [LinearSVC, lambda: make_pipeline(StandardScaler(), LogisticRegression()), lambda: RandomForestClassifier(5)],
+    ids=["machine", "pipeline", "forest"],
 )
-def test_calibrations_of_three_classes_are_divided_by_their_sum(make):
-    model = CalibratedClassifierCV(make(), cv=3).fit(X, THREE)
+def test_calibrations_of_three_classes_are_divided_by_their_sum(make, method):
+    model = CalibratedClassifierCV(make(), cv=3, method=method).fit(X, THREE)
     found = check_answers(model, model.predict_proba, ROWS, BACKGROUND, 10 * RESPONSE, contract=False)
     assert found.output_names == tuple(model.classes_)
     one = explain(model, ROWS, BACKGROUND, output=model.classes_[1])
     assert one.unit == f"probability of class {model.classes_[1]}"
     np.testing.assert_array_equal(one.values, found.values[:, :, 1])
-    alone = CalibratedClassifierCV(make(), ensemble=False).fit(X, THREE)
+    alone = CalibratedClassifierCV(make(), ensemble=False, method=method).fit(X, THREE)
     check_answers(alone, alone.predict_proba, ROWS, BACKGROUND, 10 * RESPONSE, contract=False, output="probability")
 
 
@@ -377,7 +380,6 @@ REFUSED = {
     "kernels": (SVC(), CLASSES),
     "an envelope": (EllipticEnvelope(), None),
     "hinges of polynomials": (make_pipeline(PolynomialFeatures(2), LinearSVC()), CLASSES),
-    "isotonic for three classes": (CalibratedClassifierCV(LogisticRegression(), method="isotonic", cv=2), THREE),
     "sigmoid of bags": (CalibratedClassifierCV(BaggingClassifier(LogisticRegression(), 2), cv=2), CLASSES),
 }
 

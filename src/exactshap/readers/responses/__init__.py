@@ -9,15 +9,16 @@ from exactshap.readers.responses._factors import FactorReader as FactorReader
 from exactshap.readers.responses._factors import FactorScores as FactorScores
 from exactshap.readers.responses._links import Isotonic as Isotonic
 from exactshap.readers.responses._links import Response as Response
+from exactshap.readers.responses._links import Sigmoid as Sigmoid
 from exactshap.readers.responses._links import exponential as exponential
 from exactshap.readers.responses._links import isotonic as isotonic
 from exactshap.readers.responses._links import link_of as link_of
 from exactshap.readers.responses._links import needs_rows as needs_rows
 from exactshap.readers.responses._links import no_response as no_response
+from exactshap.readers.responses._links import normalised as normalised
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import probability as probability
 from exactshap.readers.responses._links import sigmoid as sigmoid
-from exactshap.readers.responses._links import sigmoids as sigmoids
 from exactshap.readers.responses._links import temperature as temperature
 from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -45,24 +45,39 @@ class Isotonic:
 
 
 @dataclass(frozen=True, eq=False)
-class Sigmoids:
-    """Describe sigmoids of the scores of several classes, divided by their sum."""
+class Sigmoid:
+    r"""Describe :math:`\sigma(-(a f + b))` of a score f: Platt's calibration."""
 
-    a: np.ndarray  # (n_classes,)
-    b: np.ndarray
+    a: float
+    b: float
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
-        """Return the probabilities; ``scores`` (n, n_classes, ...)."""
-        a, b = (part.reshape(-1, *(1,) * (scores.ndim - 2)) for part in (self.a, self.b))
-        chances = expit(-(a * scores + b))
-        total = chances.sum(axis=1, keepdims=True)
-        # As scikit-learn does where all of them vanish
-        return np.divide(chances, total, out=np.full_like(chances, 1.0 / len(self.a)), where=total > 0.0)
+        """Return the function of scores."""
+        return np.asarray(expit(-(self.a * scores + self.b)))
 
     @property
     def steepest(self) -> float:
-        """Return the largest slope: a sigmoid's logarithm has at most that of its argument."""
-        return float(np.abs(self.a).max())
+        """Return the largest slope of its logarithm, as that is what is left after a division by a sum."""
+        return abs(self.a)
+
+
+@dataclass(frozen=True, eq=False)
+class Normalised:
+    """Describe functions of the scores of several classes, divided by their sum."""
+
+    parts: tuple[Sigmoid | Isotonic, ...]
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the probabilities; ``scores`` (n, n_classes, ...)."""
+        chances = np.stack([part(scores[:, k]) for k, part in enumerate(self.parts)], axis=1)
+        total = chances.sum(axis=1, keepdims=True)
+        # As scikit-learn does where all of them vanish
+        return np.divide(chances, total, out=np.full_like(chances, 1.0 / len(self.parts)), where=total > 0.0)
+
+    @property
+    def steepest(self) -> float:
+        """Return the largest slope, where the sum is about 1."""
+        return max(part.steepest for part in self.parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +125,9 @@ class Response:
     slope: float = 1.0
     rows: Callable[[Table], Table] = field(default=_same)  # ``rows(table) -> table``, of the kind that the call takes
     shift: float = 0.0
-    function: Isotonic | Sigmoids | Temperature | Votes | Coupled | Chain | None = None  # the inverse link where it has no name
+    function: Isotonic | Normalised | Temperature | Votes | Coupled | Chain | None = (
+        None  # the inverse link where it has no name
+    )
     outputs: tuple[str, ...] | None = None  # names, where they are not those of the scores
 
     def __repr__(self) -> str:
@@ -136,7 +153,7 @@ class Response:
     @property
     def takes_several(self) -> bool:
         """Say whether a wrapper makes it of the scores of several classes."""
-        return isinstance(self.function, Sigmoids | Temperature)
+        return isinstance(self.function, Normalised | Temperature)
 
     @property
     def is_of_probability(self) -> bool:
@@ -144,18 +161,13 @@ class Response:
         return self.call.method == "predict_proba"
 
 
-def sigmoid(a: float, b: float, unit: str, method: str = "decision_function") -> Response:
-    r"""Return :math:`\sigma(-(a f + b))` of a decision function or probability f: Platt's calibration."""
-    return Response("logistic", _calibrated(method, partial(_sigmoid, a, b)), unit, -a, shift=-b)
+def sigmoid(function: Sigmoid, unit: str, method: str = "decision_function") -> Response:
+    """Return a sigmoid of a decision function or probability."""
+    return Response("logistic", _calibrated(method, function), unit, -function.a, shift=-function.b)
 
 
-def _sigmoid(a: float, b: float, scores: np.ndarray) -> np.ndarray:
-    return np.asarray(expit(-(a * scores + b)))
-
-
-def isotonic(knots: np.ndarray, heights: np.ndarray, unit: str, method: str = "decision_function") -> Response:
+def isotonic(function: Isotonic, unit: str, method: str = "decision_function") -> Response:
     """Return a piecewise linear function of a decision function or probability."""
-    function = Isotonic(knots, heights)
     return Response("piecewise linear", _calibrated(method, function), unit, function=function)
 
 
@@ -167,9 +179,9 @@ def _of_second(function: Callable[[np.ndarray], np.ndarray], chances: np.ndarray
     return function(outputs_of([1], True, chances))
 
 
-def sigmoids(a: np.ndarray, b: np.ndarray, method: str) -> Response:
-    """Return the sigmoids of the decision functions or probabilities of several classes, divided by their sum."""
-    function = Sigmoids(a, b)
+def normalised(parts: Iterable[Sigmoid | Isotonic], method: str) -> Response:
+    """Return functions of the decision functions or probabilities of several classes, divided by their sum."""
+    function = Normalised(tuple(parts))
     return Response("one-vs-rest", OwnCall(method, finish=function), "probability", function=function)
 
 

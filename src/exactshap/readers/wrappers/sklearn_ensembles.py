@@ -14,7 +14,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
 from exactshap.readers import Outputs, Reader, Request, choose_value_function, is_of_target, score_names
 from exactshap.readers.additive import linear_step
-from exactshap.readers.responses import Response, isotonic, sigmoid, sigmoids, temperature
+from exactshap.readers.responses import Isotonic, Response, Sigmoid, isotonic, normalised, sigmoid, temperature
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
 
 # -- regressors ----------------------------------------------------------------------------------------------------------
@@ -221,13 +221,13 @@ def _refused_stack(model: Model, got: str) -> UnsupportedStructureError:
 
 
 def read_calibrated(model: Model, request: Request) -> Reader:
-    r"""Read the mean of calibrations: of two classes sigmoid or isotonic, of more sigmoids divided by their sum, or a softmax.
+    r"""Read the mean of calibrations: sigmoid or isotonic, of many classes divided by their sum, or a softmax.
 
     .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
     """
     names = tuple(map(str, model.classes_))
-    if model.method not in ("sigmoid", "isotonic", "temperature") or (len(names) > 2 and model.method == "isotonic"):
-        raise _refused_calibration(model, f"Got method={model.method!r} for {len(names)} classes")
+    if model.method not in ("sigmoid", "isotonic", "temperature"):
+        raise _refused_calibration(model, f"Got method={model.method!r}")
     names = names[1:] if len(names) == 2 else names
     wanted = "auto" if request.asks_response and request.output not in names else request.output
     outputs = Outputs.of(names, wanted, owner=type(model).__name__)
@@ -242,7 +242,7 @@ def read_calibrated(model: Model, request: Request) -> Reader:
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:
     n_classes = len(model.classes_)
     refused = _refused_calibration(model, f"Got {type(one.estimator).__name__} of {n_classes} classes")
-    if n_classes > 2 and model.method == "sigmoid" and len(one.calibrators) < n_classes:  # a fold without some class
+    if n_classes > 2 and model.method != "temperature" and len(one.calibrators) < n_classes:  # a fold without some class
         raise refused
     method = "decision_function" if hasattr(one.estimator, "decision_function") else "predict_proba"
     if model.method == "temperature" and method != "decision_function":  # of logarithms of probabilities
@@ -268,16 +268,25 @@ def _calibration(one: Model, kind: str, n_classes: int, method: str, unit: str) 
     first = one.calibrators[0]
     if kind == "temperature":  # of two classes the scores are -f and f
         slope = float(first.beta_)
-        return temperature(slope) if n_classes > 2 else sigmoid(-2.0 * slope, 0.0, unit)
+        return temperature(slope) if n_classes > 2 else sigmoid(Sigmoid(-2.0 * slope, 0.0), unit)
     if n_classes > 2:
-        a, b = (np.array([getattr(each, name) for each in one.calibrators], float) for name in ("a_", "b_"))
-        return sigmoids(a, b, method)
+        return normalised(map(_isotonic if kind == "isotonic" else _sigmoid, one.calibrators), method)
     if kind == "isotonic":
-        return isotonic(np.asarray(first.X_thresholds_, float), np.asarray(first.y_thresholds_, float), unit, method)
-    return sigmoid(float(first.a_), float(first.b_), unit, method)
+        return isotonic(_isotonic(first), unit, method)
+    return sigmoid(_sigmoid(first), unit, method)
+
+
+def _sigmoid(calibrator: Model) -> Sigmoid:
+    return Sigmoid(float(calibrator.a_), float(calibrator.b_))
+
+
+def _isotonic(calibrator: Model) -> Isotonic:
+    return Isotonic(np.asarray(calibrator.X_thresholds_, float), np.asarray(calibrator.y_thresholds_, float))
 
 
 def _refused_calibration(model: Model, got: str) -> UnsupportedStructureError:
-    what = f"{type(model).__name__} can be read only where it calibrates sums of terms, of more than two classes by sigmoids, or by a temperature of decision functions"
+    what = (
+        f"{type(model).__name__} can be read only where it calibrates sums of terms, by a temperature only decision functions"
+    )
     do = "Call the model: explain(model.predict_proba, X, background), exact up to 13 players and sampled beyond"
     return UnsupportedStructureError(what, got, do)
