@@ -208,6 +208,14 @@ def test_gaps_that_the_model_takes_are_no_bad_rows():
         assert Partition(cases.trees(), on_bad_rows=policy)(T[cases.NAMES])["exact"].all()
 
 
+def test_nullable_truth_values_of_arrow_keep_their_gaps():
+    """Arrow's notes for pandas named the type that such a column had before its gaps made it numbers."""
+    X = pd.DataFrame({"flag": pd.array([True, None, False] * 4, dtype="boolean"), "age": np.arange(12.0)})
+    explainer = Explainer(lambda rows: rows["flag"].astype("Float64").fillna(5.0).to_numpy(float) * rows["age"], X[2:6])
+    found = Partition(explainer)(pa.Table.from_pandas(X))
+    np.testing.assert_array_equal(found["phi_flag"], explainer(X).values[:, 0])
+
+
 def test_decimals_of_arrow_are_numbers():
     T = cases.table(4)[cases.NAMES].round(2)
     arrow = pa.Table.from_pandas(T.assign(age=T["age"].map(lambda cell: Decimal(str(cell)))))

@@ -101,6 +101,8 @@ def in_library_of(table: Table, background: Table | None) -> Table:
     frame = frame.with_columns(nw.col(*gaps).cast(nw.Float64)) if gaps else frame
     # Arrow's own way from decimals to float64 is off in the last bit
     frame = frame.with_columns(nw.col(*decimals).cast(nw.String).cast(nw.Float64)) if decimals else frame
+    if here == "pyarrow" and (gaps or decimals):  # its notes for pandas name the types before
+        frame = nw.from_native(frame.to_native().replace_schema_metadata(), eager_only=True)
     converted = {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[str(wanted)]()
     return as_table(converted, allow_empty=True)
 
