@@ -320,9 +320,18 @@ def _differing(first: ExplanationData, second: ExplanationData) -> list[str]:
         notes.append("The backgrounds differ: part of the differences is theirs.")
     if first.model_name != second.model_name:
         notes.append(f"The models differ: {first.model_name or 'not named'} and {second.model_name or 'not named'}.")
+    elif first.background_hash == second.background_hash and _have_other_baselines(first, second):
+        notes.append("The models differ: without another background they have other baselines.")
     if not (first.exact and second.exact):
         notes.append("Not all values are exact: the intervals hold their errors only as far as rows do not share them.")
     return notes
+
+
+def _have_other_baselines(first: ExplanationData, second: ExplanationData) -> bool:
+    """Say whether both have one baseline, and not the same; offsets make one of each row."""
+    ends = np.stack([end for one in (first, second) for end in (one.baseline.min(axis=0), one.baseline.max(axis=0))])
+    tolerance = max(float(one.tolerance.max()) for one in (first, second))
+    return bool(np.all(np.ptp(ends.reshape(2, 2, -1), axis=1) <= tolerance) and np.any(np.ptp(ends, axis=0) > tolerance))
 
 
 def _numbers(values: np.ndarray) -> str:
