@@ -131,14 +131,22 @@ def test_the_example_reader_passes_its_own_check(monkeypatch):
     import numpy as np
 
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "examples"))
-    from log_linear_reader import LogLinear
+    import log_linear_reader
+    from log_linear_reader import LogLinear, LogLinearReader
 
+    from exactshap import explain
+    from exactshap.errors import UnknownNameError
     from exactshap.testing import check_reader
 
     X = np.random.default_rng(0).normal(size=(20, 4))
     check_reader(LogLinear([0.5, -0.2, 0.1, 0.3], 1.0), X[:4], X[10:])
     check_reader(LogLinear([0.5, -0.2, 0.1, 0.3], 1.0), X[:4], X[10:11], value_function="baseline", groups={"g": [0, 2]})
-    assert "log_linear_reader" in sys.modules
+    for setting in ({"budget": 10}, {"output": "probability"}):
+        with pytest.raises(UnknownNameError, match=r"LogLinear has no (setting|output)"):
+            explain(LogLinear([0.5, -0.2, 0.1, 0.3], 1.0), X[:4], X[10:], **setting)
+    monkeypatch.setattr(log_linear_reader, "read", LogLinearReader)  # which asks for no settings
+    with pytest.raises(AssertionError, match="'no_such_setting': 1} is ignored"):
+        check_reader(LogLinear([0.5, -0.2, 0.1, 0.3], 1.0), X[:4], X[10:])
 
 
 def test_the_fast_example_reader_gives_the_numbers_of_its_game(monkeypatch):

@@ -45,6 +45,8 @@ class LogLinearReader(Reader):
 
 
 def read(model: LogLinear, request: Request) -> LogLinearReader:
+    request.refuse_options(owner="LogLinear")  # settings that would be ignored
+    request.refuse_outputs(("output",), owner="LogLinear")
     return LogLinearReader(model, request)
 
 

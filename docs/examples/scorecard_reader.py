@@ -90,6 +90,8 @@ class ScorecardReader(Reader):
 
 
 def read(model: Scorecard, request: Request) -> ScorecardReader:
+    request.refuse_options(owner="Scorecard")  # settings that would be ignored
+    request.refuse_outputs(("points",), owner="Scorecard")
     return ScorecardReader(model, request)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
+from exactshap.errors import ExactshapError
 from exactshap.frames import as_table
 from exactshap.games import Game, all_masks
 from exactshap.semivalues import available
@@ -63,7 +64,7 @@ def check_reader(
     Checked: v(D) is the model's own prediction; v(empty) is its mean over the background; v(S) on random coalitions is the
     prediction of hand-masked rows; values agree with enumeration of the game, one by one (for at most 10 players); residuals
     are within tolerance; one row gives the bits of the batch, and so do rows that lie column by column; the reader pickles; its
-    cost can be forecast; the cells of X are not changed.
+    cost can be forecast; the cells of X are not changed; settings and outputs that the reader does not know are refused.
 
     Parameters
     ----------
@@ -121,6 +122,18 @@ def check_reader(
     np.testing.assert_array_equal(clone(by_column).values, explanation.values)
     assert clone.plan(by_column).block_rows > 0
     assert fingerprint(as_table(X).native) == before, "X was changed"
+    for unknown in ({"no_such_setting": 1}, {"output": "no such output"}):
+        assert _is_refused(model, background, settings | unknown), f"{unknown} is ignored"
+
+
+def _is_refused(model: Model, background: TableLike, settings: dict[str, Any]) -> bool:
+    from exactshap.explainer import Explainer
+
+    try:
+        Explainer(model, background, **settings)
+    except ExactshapError:
+        return True
+    return False
 
 
 def _check_values(explainer: Model, game: Game, X: TableLike, indices: tuple[str, ...], allowed: float) -> None:

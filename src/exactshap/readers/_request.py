@@ -66,6 +66,10 @@ class Request:
             if name not in known:
                 raise UnknownNameError(f"{owner} has no setting {name!r}", do=_route(name, known))
 
+    def refuse_outputs(self, names: tuple[str, ...], *, owner: str) -> None:
+        """Raise for an ``output=`` that is none of ``names``."""
+        select_outputs(names, self.output, owner=owner)
+
 
 _SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
     "algorithm": "estimator",
