@@ -54,7 +54,7 @@ class Table:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, as other threads may add cached properties meanwhile
-        return dict(self.__dict__)
+        return {name: value for name, value in dict(self.__dict__).items() if name != "_readable"}
 
     @functools.cached_property
     def is_frame(self) -> bool:
@@ -88,8 +88,21 @@ class Table:
         library = type(self.native).__module__.partition(".")[0]
         return library, self.native.schema if library in ("polars", "pyarrow") else tuple(self.native.dtypes)
 
+    @functools.cached_property
+    def categorical(self) -> tuple[int, ...]:
+        """Return a frame's columns of a categorical dtype. Ordered ones are narwhals' Enum."""
+        if not self.is_frame or self.is_plain:
+            return ()
+        dtypes = self.readable().schema.values()
+        return tuple(j for j, dtype in enumerate(dtypes) if str(dtype).startswith(("Categorical", "Enum")))
+
     def readable(self) -> Any:
         """Return a frame for narwhals, with text as names of columns."""
+        return self._readable
+
+    @functools.cached_property
+    def _readable(self) -> Any:
+        # Once, as narwhals compares all names each time: loops over columns would take their square
         native = self.native
         # Columns are looked up by ``names``, while pandas' labels may be numbers or tuples
         if self._labels is not None:
@@ -148,9 +161,7 @@ class Table:
             native = self.native[:, list(columns)]
             return Table(native, None, self.n_rows, len(columns))
         names = tuple(self.names[j] for j in columns)  # type: ignore[index]
-        native = (
-            self.native.iloc[:, list(columns)] if self._labels is not None else self.readable().select(list(names)).to_native()
-        )
+        native = self.native.iloc[:, list(columns)] if self.dtypes else self.readable().select(list(names)).to_native()
         return Table(native, names, self.n_rows, len(names))
 
     def column(self, j: int) -> np.ndarray:
@@ -206,6 +217,8 @@ class Table:
     def numbers(self, columns: list[int]) -> np.ndarray | None:
         """Return some columns as numbers; None if one holds text or dates."""
         try:
+            if self.is_frame and len(columns) == 1:
+                return numeric_column(self.readable()[self.names[columns[0]]], "X").reshape(-1, 1)  # type: ignore[index]
             return self.select(columns).numeric()
         except (InputError, InputTypeError):
             return None

@@ -95,8 +95,8 @@ def _is_text(table: Table | StoredTable, j: int) -> bool:
     if isinstance(table, StoredTable):
         # A column of a file has one type, which the first piece shows.
         return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))
-    if table.is_frame:
-        dtype = str(table.readable().schema.dtypes()[j])
+    if table.names is not None:
+        dtype = str(table.readable()[table.names[j]].dtype)
         if dtype.startswith(_TEXT_TYPES):
             return True
         # Only a column of objects may hold anything, so its cells are inspected.

@@ -17,6 +17,9 @@ from exactshap.frames import Table, as_table, is_missing, label_text
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
+# Numbers that are read together for a hash: 2 MiB.
+CELLS_AT_ONCE = 2**18
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -205,11 +208,8 @@ def fingerprint(data: TableLike) -> str:
     """
     table = as_table(data, allow_empty=True)
     digest = hashlib.sha256(f"{table.n_rows} x {table.n_columns}".encode())
-    for j in range(table.n_columns):
-        digest.update(
-            b"\x1e" + (table.names[j] if table.names is not None else str(j)).encode(errors="surrogatepass") + b"\x1f"
-        )
-        cells = _cells_of(table, j)
+    for name, cells in zip(table.names or map(str, range(table.n_columns)), _columns_of(table), strict=True):
+        digest.update(b"\x1e" + name.encode(errors="surrogatepass") + b"\x1f")
         digest.update(cells.tobytes() if isinstance(cells, np.ndarray) else "\x1f".join(cells).encode(errors="surrogatepass"))
     return digest.hexdigest()
 
@@ -223,7 +223,7 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
     table = as_table(data, allow_empty=True)
     names = table.names or tuple(str(j) for j in range(table.n_columns))
     start = "\x1f".join(names).encode(errors="surrogatepass")
-    columns = [_cells_of(table, j) for j in range(table.n_columns)]
+    columns = list(_columns_of(table))
     numbers = [column for column in columns if isinstance(column, np.ndarray)]
     texts = [column for column in columns if not isinstance(column, np.ndarray)]
     table_of_numbers = np.column_stack(numbers) if numbers else np.empty((table.n_rows, 0))
@@ -232,12 +232,19 @@ def row_bytes(data: TableLike) -> Iterator[bytes]:
         yield start + b"\x1e" + table_of_numbers[i].tobytes() + words
 
 
-def _cells_of(table: Table, j: int) -> np.ndarray | list[str]:
-    numbers = table.numbers([j])
-    if numbers is None:
-        return [cell_text(value) for value in in_microseconds(table.column(j)).tolist()]
-    # One NaN; minus zero and zero are one number
-    return np.where(np.isnan(numbers), np.nan, numbers + 0.0)[:, 0]
+def _columns_of(table: Table) -> Iterator[np.ndarray | list[str]]:
+    """Yield the cells of each column: numbers of several at once, as one of a sparse matrix or a wide frame takes long to find."""
+    step = max(1, CELLS_AT_ONCE // max(table.n_rows, 1))
+    for start in range(0, table.n_columns, step):
+        places = range(start, min(start + step, table.n_columns))
+        together = table.numbers(list(places))
+        for j in places:
+            numbers = table.numbers([j]) if together is None else together[:, [j - start]]
+            if numbers is None:
+                yield [cell_text(value) for value in in_microseconds(table.column(j)).tolist()]
+            else:
+                # One NaN; minus zero and zero are one number
+                yield np.where(np.isnan(numbers), np.nan, numbers + 0.0)[:, 0]
 
 
 def in_microseconds(column: np.ndarray) -> np.ndarray:

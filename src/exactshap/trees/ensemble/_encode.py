@@ -64,7 +64,7 @@ def encode(model: Columns, table: TableLike, what: str = "X", names: Sequence[st
         X[:, plain] = np.where(_same(X[:, plain], model.missing_value, model.library), np.nan, X[:, plain])
     for j, known in named.items():
         X[:, j] = _codes(table, j, known, model.library, what)
-        if has_missing and j in _categorical_columns(table):  # XGBoost compares it with the frame's own codes
+        if has_missing and j in table.categorical:  # XGBoost compares it with the frame's own codes
             own = _codes(table, j, _own_categories(table, j, what), "", what)
             X[:, j] = np.where(own == model.missing_value, np.nan, X[:, j])
     if model.library == "lightgbm":
@@ -131,7 +131,7 @@ def readable(model: Columns, table: TableLike) -> Any:
 def _without_idle_categories(model: Columns, table: TableLike) -> Any:
     """Return a pandas table without categories that neither the model nor a cell has."""
     native = table.native
-    for j in _categorical_columns(table):
+    for j in table.categorical:
         column, known = native.iloc[:, j], model.categories[j]
         if known is not None and not set(column.cat.categories).issubset(known):
             used = column.cat.remove_unused_categories()
@@ -196,7 +196,7 @@ def _named_categories(model: Columns, table: TableLike, what: str = "X") -> dict
         return {}
     if model.library == "lightgbm":
         return _lightgbm_categories(model, table)
-    categorical = set(_categorical_columns(table)) if coded else set()
+    categorical = table.categorical if coded else ()
     return {
         j: model.categories[j] or _own_categories(table, j, what)
         for j in coded
@@ -214,7 +214,7 @@ def _lightgbm_categories(model: Columns, table: TableLike) -> dict[int, tuple[An
                 f"Expected {wanted}, got {list(table.names)}",
                 "Pass exactly the columns that the model was fitted with",
             )
-    columns = _categorical_columns(table)
+    columns = table.categorical
     if len(columns) != len(model.frame_categories):
         raise InputError(
             f"The model was fitted with {len(model.frame_categories)} columns of categorical dtype",
@@ -228,15 +228,6 @@ def _same(X: np.ndarray, missing: float, library: str) -> np.ndarray:
     with np.errstate(over="ignore"):
         # XGBoost compares in single precision
         return np.equal(X.astype(np.float32), np.float32(missing)) if library == "xgboost" else np.equal(X, missing)
-
-
-def _categorical_columns(table: TableLike) -> list[int]:
-    """Return a frame's columns of a categorical dtype (ordered ones are narwhals' Enum)."""
-    if table.is_plain:
-        return []
-
-    schema = table.readable().schema
-    return [j for j, name in enumerate(table.names) if str(schema[name]).startswith(("Categorical", "Enum"))]
 
 
 def _own_categories(table: TableLike, j: int, what: str) -> tuple[Any, ...]:
@@ -256,7 +247,7 @@ def _uncut(table: TableLike, j: int, known: tuple[Any, ...]) -> tuple[Any, ...]:
     """
     # Other libraries' columns go to XGBoost as Arrow's, where names stay whole.
     is_pandas = table.is_frame and type(table.native).__module__.startswith("pandas")
-    own = _own_categories(table, j, "X") if is_pandas and j in _categorical_columns(table) else ()
+    own = _own_categories(table, j, "X") if is_pandas and j in table.categorical else ()
     if own and own != known and all(isinstance(name, str) for name in own):
         text, ends = "".join(own).encode(errors="replace"), np.cumsum([0, *map(len, own)]).tolist()
         if known == tuple(text[a:b].decode(errors="replace") for a, b in itertools.pairwise(ends)):
