@@ -452,6 +452,29 @@ def test_each_move_in_a_browser_gives_exact_values(address, browser, case, tmp_p
 
 
 @pytest.mark.browser
+def test_the_tab_key_moves_no_slider_and_an_arrow_one_step(address, browser, case):
+    model, X = case
+    page = browser.new_page()
+    page.goto(address)
+    page.wait_for_selector("#prediction", timeout=30_000)
+    page.wait_for_timeout(500)
+    first = shown(page)
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        page.wait_for_timeout(150)
+    assert page.locator("#was").count() == 0
+    assert shown(page) == first
+    age = X["age"][0]
+    for key, moved in (("ArrowRight", age + 1), ("ArrowRight", age + 2), ("ArrowLeft", age + 1)):
+        page.locator(".shiny-input-container:has(#c0) .irs-line").focus()
+        page.keyboard.press(key)
+        expected = explain(model, X.iloc[[0]].assign(age=moved), X[:40])
+        wait_until(page, lambda _, __, found, expected=expected: abs(found - expected.prediction[0]) < roundings(5_000) * 100.0)
+        assert page.input_value("#c0") == str(moved)
+    page.close()
+
+
+@pytest.mark.browser
 def test_at_390_pixels_the_answer_stays_in_view_above_the_sliders(address, browser):
     page = browser.new_page(viewport={"width": 390, "height": 440})
     page.goto(address)

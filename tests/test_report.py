@@ -583,6 +583,10 @@ def test_a_missing_label_has_no_error_and_numbers_are_taken_as_they_are():
         np.testing.assert_allclose(observe(counts, [3.0, 1.0]).error, np.array([3.0, 1.0]) - np.e, rtol=roundings(10))
     for unit in ("response", "target", "quantile 0.9 of the target", "mean of the target", "survival time", "degrees"):
         np.testing.assert_array_equal(observe(linear(np.zeros((2, 2)), unit=unit), [3.0, np.nan]).error, [2.0, np.nan])
+    quantiles = linear(np.zeros((2, 2)), n_outputs=2, output_names=("quantile 0.1", "quantile 0.9"), unit="target")
+    np.testing.assert_array_equal(observe(quantiles, [3.0, 1.0]).error, [[2.0, 2.0], [0.0, 0.0]])
+    with pytest.raises(InputError, match="one number for each prediction"):
+        observe(linear(np.zeros((2, 2)), n_outputs=2), [3.0, 1.0])
 
 
 @pytest.mark.parametrize("model", [SVC(), RidgeClassifier()], ids=lambda model: type(model).__name__)

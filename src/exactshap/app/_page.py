@@ -24,6 +24,20 @@ _ROWS_SHOWN = 500
 # Milliseconds. A model that answers as quickly is called while a slider moves, on one thread, as waiting threads cost more than
 # a row does. Slower ones are called when the slider rests.
 _QUICK, _BETWEEN_MOVES, _AT_REST = 100.0, 40, 250
+# The slider's library takes a focus for a click to the right of its handle, so that the Tab key alone would change the row. Here a
+# focus moves nothing, and an arrow moves one step. Its class is reached through an instance only.
+_KEYS = """{
+  const any = $("<p><input></p>").find("input").ionRangeSlider(), Slider = Object.getPrototypeOf(any.data("ionRangeSlider"));
+  any.data("ionRangeSlider").destroy();
+  Slider.pointerFocus = function () { this.current_plugin = this.plugin_count; };
+  Slider.moveByKey = function (right) {
+    const { min, max, step } = this.options, { w_rs, p_single_real } = this.coords;
+    const place = Math.min(Math.max(p_single_real + ((right ? 100 : -100) * step) / (max - min), 0), 100);
+    Object.assign(this.coords, { p_gap: 0, x_pointer: (w_rs / 100) * this.convertToFakePercent(place) });
+    Object.assign(this, { target: "single", is_key: true });
+    this.calc();
+  };
+}"""
 
 
 def page(what_if: WhatIf, quick: bool) -> Any:
@@ -61,7 +75,7 @@ def page(what_if: WhatIf, quick: bool) -> Any:
         ui.output_ui("found"),
         ui.output_data_frame("rows"),
         ui.div(*filters, class_="tools") if background else None,
-        ui.tags.script(_rates(quick)),
+        ui.tags.script(_rates(quick) + _KEYS),
         title="exactshap: what if",
         lang="en",
     )

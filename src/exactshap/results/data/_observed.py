@@ -23,6 +23,7 @@ _NUMBERED = re.compile(r"(?:label|target) \d+")  # one of several targets, of 0 
 _SOFTMAX = ("score before the softmax", "joint log-likelihood")  # one output for each class
 _STATISTICS = ("quantile ", "expectile ", "mean ")  # in the target's unit; other units "of the target" are functions of it
 _SCORES = re.compile(r"\b(?:closeness|decision|density|hazard|inverse|latent|log|margin|one-vs|path length|score)|^inv")
+_QUANTILE = re.compile(r"(?:quantile|expectile) [0-9.e-]+")  # the name of one of several outputs
 _FUNCTION = "output of the function"  # only its author knows the unit
 
 
@@ -101,6 +102,9 @@ def _of_numbers(explanation: ExplanationData, given: np.ndarray) -> Observed:
         )
         raise InputError("`target` is not in the unit of this output", f"The output is the {unit}", do)
     observed = _numbers(given)
+    names = explanation.output_names or ()
+    if observed is not None and observed.ndim == 1 and names and all(map(_QUANTILE.fullmatch, names)):
+        observed = np.repeat(observed[:, None], len(names), axis=1)  # all are of one target
     if observed is None or observed.shape != explanation.prediction.shape:
         got = f"Got shape {given.shape} for predictions of shape {explanation.prediction.shape}"
         raise InputError(
