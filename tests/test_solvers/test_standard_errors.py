@@ -7,7 +7,7 @@ from exactshap.errors import ExplanationWarning
 from exactshap.games import OracleGame
 from exactshap.solvers import solve
 from exactshap.solvers.sampled import _estimators, _placement
-from tolerances import assert_close, roundings
+from tolerances import PROCESS_Z2, assert_close, roundings
 
 D = 10
 
@@ -288,3 +288,21 @@ def test_two_or_three_draws_that_agree_by_luck_have_errors(surrogate):
             scores.append(np.abs(found.values - exact) / np.maximum(found.std_error, 1e-9))
     assert agree < 40
     assert np.max(scores) < 100.0  # two draws alone have errors whose scores have no variance
+
+
+def two_quotas(rng, d):
+    """Whether weights reach both of two quotas, to which many players matter."""
+    first, second = rng.integers(0, 4, d), rng.integers(0, 3, d)
+    shares = rng.uniform(0.4, 0.7, 2)
+    return lambda masks: 1.0 * ((masks @ first > shares[0] * first.sum()) & (masks @ second > shares[1] * second.sum()))
+
+
+@pytest.mark.parametrize(("index", "budget"), [("sii", 400), ("k-sii", 400), ("sii", 250)])
+def test_players_of_interactions_have_errors_as_if_they_alone_were_wanted(index, budget):
+    squares = []
+    for run in range(6):
+        game = OracleGame(two_quotas(np.random.default_rng(run), 16), 16)
+        exact = solve(game, index, 2, method="enumeration").values[:16]
+        found = solve(game, index, 2, budget=budget, random_state=run)
+        squares.append(((found.values[:16] - exact) / found.std_error[:16]) ** 2)
+    assert PROCESS_Z2[0] < np.mean(squares) < PROCESS_Z2[1]

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, message
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
-from exactshap.solvers.sampled._correction import corrected, corrected_by_others
+from exactshap.solvers.sampled._correction import FITTED, corrected, corrected_by_others
 from exactshap.solvers.sampled._cross_fitted import FOLDS, Pairs, networks, polynomials
 from exactshap.solvers.sampled._frontier import (
     Sets,
@@ -23,6 +23,7 @@ from exactshap.solvers.sampled._frontier import (
     unanimity_columns,
 )
 from exactshap.solvers.sampled._polynomial import (
+    TINIEST,
     PolynomialFit,
     by_luck,
     fit_polynomial,
@@ -66,7 +67,38 @@ def _estimated(
         return corrected(kernelshap, process, question)
     values, std_error = process.solve(question)
     wary = process.wary()
-    return values, std_error if wary is process else np.maximum(std_error, wary.solve(question)[1])
+    return _with_players(
+        problem, process, values, std_error if wary is process else np.maximum(std_error, wary.solve(question)[1])
+    )
+
+
+def _with_players(
+    problem: RegressionProblem, process: CubeProcess, values: np.ndarray, std_error: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the values of sets of several sizes, with errors of single players that hold where the posterior's own do not.
+
+    The pairs among the calls know the Shapley values :math:`\phi_j` as if they alone were wanted, with errors :math:`s_j` for any game.
+    The process knows all calls: its values stay if they agree,
+
+    .. math:: \frac1d \sum_j (\phi_j(m) - \phi_j)^2 / s_j^2 \le 1.
+
+    Else they are moved by the difference if there are pairs enough, of every size; if not, it is part of the error. Single players of other indices
+    qualify where no odd half of a game shows in what their weights add to Shapley's, as in k-SII of order 2.
+    """
+    d = problem.n_players
+    if problem.order == 1 or d > COMPARED_COLUMNS:
+        return values, std_error
+    others, own = problem.semivalue.weights(d, 1, problem.order) - find("shapley").weights(d), problem.of_players()
+    if np.abs(others + others[::-1]).max() > ADDITIVE or len(own.masks) < ENOUGH_PAIRS * d:
+        return values, std_error
+    alone, error = _estimated(own, posterior(own), _kernelshap(own))
+    missing = alone - process.solve(own.question)[0]
+    wrong = (missing**2 / np.maximum(error**2, TINIEST)).mean(axis=0) > 1.0
+    n_of_sizes = np.bincount(sizes_of(own.masks, paired=True), minlength=d // 2 + 1)[1:]
+    moved = wrong & (len(own.masks) >= FITTED * d) & (n_of_sizes.min() > 1)
+    added = std_error[:d] if np.abs(others).max() > ADDITIVE else 0.0
+    error = np.hypot(added, np.hypot(error, (wrong & ~moved) * missing))
+    return np.concatenate([values[:d] + moved * missing, values[d:]]), np.concatenate([error, std_error[d:]])
 
 
 def _of_polynomial(problem: RegressionProblem, fit: PolynomialFit, name: str) -> Part:

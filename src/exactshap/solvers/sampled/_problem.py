@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap.errors import ExplanationWarning, message
 from exactshap.semivalues import Semivalue, find
-from exactshap.solvers.core import Calls, Part, keys_of
+from exactshap.solvers.core import Calls, Part, keys_of, player_sets
 from exactshap.solvers.sampled._placement import design
 from exactshap.solvers.sampled._sampling import Draws, draw, leverage_scores, sizes_of, strata
 from exactshap.solvers.sampled.process import Question, level_start, needs_even
@@ -76,6 +76,9 @@ class RegressionProblem:
     magnitude: float = field(init=False)  # of the largest call so far, in no unit
     relevances: np.ndarray | None = field(init=False, default=None)  # of the process that placed the last calls, as logarithms
     most_fitted: int = field(init=False, default=MAX_FITTED)  # pairs that a process is fitted to where others correct it
+    n_parted: int = field(
+        init=False, default=0
+    )  # pairs that are the first single coalitions, each before its complement's half
     is_shapley: bool = field(init=False)  # whether single players' Shapley values are wanted: those that polynomials estimate
 
     def __post_init__(self) -> None:
@@ -121,6 +124,21 @@ class RegressionProblem:
         """Return how many of the pairs a process is fitted to."""
         return min(len(self.masks), self.most_fitted) if self.is_corrected else len(self.masks)
 
+    def of_players(self) -> RegressionProblem:
+        """Return the problem of the Shapley values of single players, with the pairs among the calls."""
+        d, n = self.n_players, len(self.masks) if self.paired else self.n_parted
+        found = RegressionProblem(self.calls, np.random.default_rng(0), find("shapley"), 1, player_sets(d, 1), self.settings)
+        found.masks, found.inside = self.masks[:n], self.inside[:n]
+        found.outside = self.outside if self.paired else self.inside[n : 2 * n]
+        found.empty, found.full, found.total, found.unit, found.magnitude = (
+            self.empty,
+            self.full,
+            self.total,
+            self.unit,
+            self.magnitude,
+        )
+        return found
+
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
         """Return values and standard errors (n_sets, n_outputs), given in units."""
         unit = self.unit
@@ -161,6 +179,7 @@ class RegressionProblem:
 
     def part(self) -> None:
         """Treat the called pairs as single coalitions, to which others may be added."""
+        self.n_parted = len(self.masks)
         self.masks, self.inside = np.concatenate([self.masks, ~self.masks]), np.concatenate([self.inside, self.outside])
         self.outside, self.paired = self.outside[:0], False
 
