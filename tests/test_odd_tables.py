@@ -1,5 +1,6 @@
 """Tables that libraries refuse or misread: read where their cells have one meaning, else refused by column."""
 
+import datetime
 import decimal
 import functools
 import itertools
@@ -181,6 +182,27 @@ def test_arrow_tables_of_finer_types_mix():
     np.testing.assert_allclose(
         values[0].sum(axis=1), function(tables[0][:3]) - function(tables[0][4:9]).mean(), atol=roundings(50)
     )
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "pandas", "arrow in pandas"])
+@pytest.mark.parametrize("zones", [("UTC", "Asia/Tokyo"), (None, "Asia/Tokyo"), ("Asia/Tokyo", None)])
+def test_time_zones_of_a_function_do_not_mix(library, zones):
+    """Rows were converted to the background's zone: hours 8, 18 and 14 were explained where the function says 23, 9 and 5."""
+    times = pl.Series([datetime.datetime(2024, 1, 1, hour) for hour in (23, 9, 5)])
+
+    def table(zone):
+        frame = pl.DataFrame({"at": times.dt.replace_time_zone(zone), "size": [1.0, 2.0, 3.0]})
+        if library in ("pandas", "arrow in pandas"):
+            return frame.to_pandas(use_pyarrow_extension_array=library != "pandas")
+        return frame.to_arrow() if library == "pyarrow" else frame
+
+    def function(rows):
+        return as_table(rows).column(0).astype("M8[h]").astype(float) % 24.0
+
+    rows, background = map(table, zones)
+    np.testing.assert_array_equal(explain(function, rows, rows).prediction, [23.0, 9.0, 5.0])
+    with pytest.raises(InputTypeError, match="column 'at' of X and of the background have different time zones"):
+        explain(function, rows, background)
 
 
 @pytest.mark.parametrize("kind", ["struct", "array", "list"])

@@ -142,6 +142,7 @@ def _pandas_like(reference: Table, table: Table) -> Table:
         column = native.iloc[:, j]
         if _same_dtype(column.dtype, dtype):
             continue
+        _require_one_zone(table.label(j), column.dtype, dtype)
         try:
             # pandas warns of cells in no category, and will refuse them without naming them
             own = column.astype("category").cat if type(dtype).__name__ == "CategoricalDtype" else None
@@ -156,6 +157,19 @@ def _pandas_like(reference: Table, table: Table) -> Table:
             do = f"Add them there: background[{table.native.columns[j]!r}].cat.add_categories({new})"
             raise InputError(f"{table.label(j)} of X has categories that the background does not know", f"Got {new}", do)
     return Table(native, table.names, table.n_rows, table.n_columns)
+
+
+def _require_one_zone(label: str, *dtypes: Any) -> None:
+    """Refuse dates and times of two zones: in the other's zone an hour or a day would be another for the same function.
+
+    >>> _require_one_zone("column 'at'", np.dtype("M8[ns]"), np.dtype("M8[s]"))
+    """
+    # pandas' own, those of Arrow in pandas, and narwhals'
+    inner = [getattr(dtype, "pyarrow_dtype", dtype) for dtype in dtypes]
+    zones = {str(getattr(dtype, "tz", getattr(dtype, "time_zone", None))) for dtype in inner}
+    if len(zones) > 1 and all(str(dtype).lower().startswith(("date", "timestamp")) for dtype in dtypes):
+        got = f"Got {dtypes[0]} and {dtypes[1]}"
+        raise InputTypeError(f"{label} of X and of the background have different time zones", got, "Convert one to the other's")
 
 
 def _same_dtype(one: Any, other: Any) -> bool:
@@ -183,6 +197,7 @@ def _frame_like(reference: Table, table: Table) -> Table:
         # Types of Arrow are finer than narwhals': text and large text, codes of 8 and of 32 bits
         own, wanted = (getattr(series.to_native(), "type", None) for series in (mine, there[name]))
         if mine.dtype != dtype or own != wanted:
+            _require_one_zone(table.label(j), mine.dtype, dtype)
             try:
                 arrow = None if wanted is None else mine.to_native().cast(wanted)
                 cast = mine.cast(dtype) if arrow is None else narwhals().from_native(arrow, series_only=True).alias(name)
