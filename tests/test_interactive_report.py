@@ -502,6 +502,17 @@ def test_a_long_name_below_the_scatter_takes_nothing_of_its_width(browser, tmp_p
 
 
 @pytest.mark.browser
+def test_a_number_is_that_of_a_row_before_it_is_a_label(browser, tmp_path):
+    """After a shuffle the labels of a frame are numbers as well."""
+    source = linear(np.ones((4, 1)), data=pandas.DataFrame({"x0": np.ones(4)}, index=[3, 7, 1, 0]))
+    with report(browser, tmp_path, source) as page:
+        for word, label in (("3", r"row 3 \(0\)"), ("7", r"row 1 \(7\)"), ("row 0 (3)", r"row 0 \(3\)"), ("1", r"row 1 \(7\)")):
+            page.fill("#row", word)
+            page.press("#row", "Enter")
+            says(page, "title-A", f"^A: {label}$")
+
+
+@pytest.mark.browser
 def test_times_of_day_are_exact_groups_say_mean_and_names_without_spaces_break(browser, tmp_path):
     times = pandas.date_range("2024-03-01 07:00", periods=9, freq="7h13min")
     names = ["when", "x" * 200, "both"]

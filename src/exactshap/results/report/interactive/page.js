@@ -237,7 +237,8 @@ const acts = {
   pair: (p) => (p < 0 ? pick(state.feature) : pick(...pairs[p].slice(0, 2), p)),
   output: (k) => { state.output = k; drawFeature(); drawRows(); drawPairs(); },
   row: (_, word) => {
-    const i = labels.findIndex((label) => label === word || `${label} `.startsWith(`row ${word} `) || label.endsWith(`(${word})`));
+    const means = [(label) => label === word, (label) => `${label} `.startsWith(`row ${word} `), (label) => label.endsWith(`(${word})`)];
+    const i = means.map((is) => labels.findIndex(is)).find((place) => place >= 0) ?? -1; // a number before a label of that name
     $("row-note").textContent = i < 0 ? "There is no such row." : "";
     if (i >= 0) choose([i]);
   },
