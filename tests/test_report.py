@@ -220,7 +220,13 @@ def test_features_are_ordered_by_strength_and_text_has_no_shade():
     assert np.isnan(view.numbers[:, j]).all()
     assert [plot.categories for plot in view.dependences if plot.name == "b"] == [("u", "v")]
     truths = prepared(linear(X, names=list("abc"), data=data.assign(a=X[:, 0] > 0)))
-    assert {plot.name: plot.categories for plot in truths.dependences} == {"a": ("False", "True"), "b": ("u", "v"), "c": None}
+    gaps = prepared(linear(X, names=list("abc"), data=data.assign(a=pandas.array([None, True] * 10, dtype="boolean"))))
+    for drawn in (truths, gaps):
+        assert {plot.name: plot.categories for plot in drawn.dependences} == {
+            "a": ("False", "True"),
+            "b": ("u", "v"),
+            "c": None,
+        }
 
 
 def test_pairs_are_mean_magnitudes():

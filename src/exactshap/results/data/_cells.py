@@ -44,7 +44,7 @@ class Cells:
         if not self.numeric[j]:
             codes = dict(zip(shown, self.numbers[:, j], strict=True))
             return tuple(sorted(filter(None, codes), key=codes.__getitem__))
-        is_truth = not self.text[j] and len(shown) > 0 and isinstance(shown[0], str)
+        is_truth = not self.text[j] and any(isinstance(cell, str) for cell in shown)
         return ("False", "True") if is_truth else ()
 
 
@@ -96,8 +96,11 @@ def _player_cells(table: Table, members: tuple[int, ...]) -> tuple[np.ndarray, n
     if numbers is None:
         return _text_cells(table, members)
     if len(members) == 1:
-        truths = table.column(members[0]).dtype == bool
-        return numbers[:, 0], np.where(numbers[:, 0] > 0, "True", "False") if truths else numbers[:, 0].astype(object), True
+        shown, known = numbers[:, 0].astype(object), ~np.isnan(numbers[:, 0])
+        cells = table.column(members[0])
+        if cells.dtype == bool or (cells.dtype == object and all(isinstance(cell, (bool, np.bool_)) for cell in cells[known])):
+            shown[known] = np.where(numbers[known, 0] > 0, "True", "False")
+        return numbers[:, 0], shown, True
     display = np.empty(len(numbers), object)
     display[:] = [_group_text(row) for row in numbers.tolist()]
     return numbers.mean(axis=1), display, True
