@@ -475,6 +475,18 @@ def test_the_tab_key_moves_no_slider_and_an_arrow_one_step(address, browser, cas
 
 
 @pytest.mark.browser
+def test_a_cell_that_the_model_lacks_can_be_set(browser):
+    gap = "rows = X.astype(float)\nrows.loc[0, 'bmi'] = np.nan\n"
+    with running("-c", SCRIPT + gap + SERVE.replace("(model, X,", "(model, rows,")) as line:
+        page = browser.new_page()
+        page.goto(line())
+        page.get_by_text("contains NaN").wait_for(timeout=30_000)
+        page.locator(".shiny-input-container:has(#c2) .irs-line").click(position={"x": 100, "y": 5}, force=True)
+        page.wait_for_selector("#prediction", timeout=20_000)
+        page.close()
+
+
+@pytest.mark.browser
 def test_at_390_pixels_the_answer_stays_in_view_above_the_sliders(address, browser):
     page = browser.new_page(viewport={"width": 390, "height": 440})
     page.goto(address)
@@ -575,6 +587,15 @@ def test_sampled_values_have_their_standard_errors():
     page = answer_html(sampled, 1.0, 0, None)
     assert "; ± are standard errors" in page
     assert page.count("<small>± ") == np.count_nonzero(sampled.std_error) == 15
+
+
+def test_a_first_row_that_the_model_refuses_keeps_no_page_closed():
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["age", "bmi"])
+    model = LinearRegression().fit(X, X["age"])
+    rows = X.assign(age=X["age"].where(X.index > 2))
+    assert is_quick(WhatIf(model, rows, X[:5]))
+    with pytest.raises(InputError, match="contains NaN"):
+        is_quick(WhatIf(model, X.assign(age=np.nan), X[:5]))
 
 
 def test_truth_values_of_the_table_are_words():

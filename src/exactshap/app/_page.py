@@ -20,7 +20,7 @@ from exactshap.errors import ExactshapError
 from exactshap.results.data import filtered_rows
 from exactshap.results.report import colour_variables
 
-_ROWS_SHOWN = 500
+_ROWS_SHOWN, _ROWS_TRIED = 500, 50
 # Milliseconds. A model that answers as quickly is called while a slider moves, on one thread, as waiting threads cost more than
 # a row does. Slower ones are called when the slider rests.
 _QUICK, _BETWEEN_MOVES, _AT_REST = 100.0, 40, 250
@@ -95,13 +95,29 @@ def _rates(quick: bool) -> str:
 
 def is_quick(what_if: WhatIf) -> bool:
     """Say whether the model can answer while a slider moves; the first answer only counts if it is slow."""
+    i = _first_explained(what_if)
     for _ in range(3):
         started = time.perf_counter()
-        what_if.explain(0)
+        what_if.explain(i)
         took = 1000.0 * (time.perf_counter() - started)
         if took < _QUICK or took > 10.0 * _QUICK:
             break
     return took < _QUICK
+
+
+def _first_explained(what_if: WhatIf) -> int:
+    """Return the first row that the model takes. The page says of others why it does not; of all, nobody needs a page."""
+    first: ExactshapError | None = None
+    for i in range(min(what_if.data.n_rows, _ROWS_TRIED)):
+        try:
+            what_if.explain(i)
+        except ExactshapError as error:
+            first = first or error
+        else:
+            return i
+    if first is not None:
+        raise first
+    return 0
 
 
 def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
@@ -251,7 +267,10 @@ def _serve_answer(visit: _Visit, limit: int | None) -> None:
 
     @reactive.calc
     def as_it_was() -> Any:
-        return visit.explain(None)
+        try:
+            return visit.explain(None)
+        except ExactshapError:  # a row that the model refuses, until a missing cell is set
+            return None
 
     @render.ui
     def answer() -> Any:
