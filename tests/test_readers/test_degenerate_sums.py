@@ -125,7 +125,7 @@ REFUSED = {
         for gamma in (1e16, 1e300, 1e308)
     },
     "weights without end": (lambda: logistic(np.inf), "probability", UnsupportedStructureError, "Explain"),
-    "an intercept without end": (lambda: logistic(1.0, np.inf), "probability", UnsupportedStructureError, "Explain"),
+    "an intercept without end": (lambda: logistic(1.0, np.inf), "auto", UnsupportedStructureError, "Explain"),
     "scores of 10,000 of many columns": (lambda: logistic(1e4, 0.0, WIDE), "probability", BudgetError, "output='auto'"),
     "a rate of e^1000": (lambda: rate(1e3), "response", ExactnessError, "overflow"),
     "matern of length 0": (lambda: process(Matern(0.0)), "auto", InputError, "must be > 0"),

@@ -11,13 +11,15 @@ from sklearn.ensemble import (
     BaggingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
+    StackingClassifier,
     VotingRegressor,
 )
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
@@ -25,7 +27,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain
-from exactshap.errors import BudgetError, InputError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import BudgetError, ExactshapError, InputError, UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
 from reader_checks import check_answers
 from tolerances import PROBABILITY, RESPONSE
@@ -375,12 +377,17 @@ def test_isotonic_calibrations_of_many_columns_and_of_a_constant():
 # -- what has no probability or response ---------------------------------------------------------------------------------
 
 REFUSED = {
-    "squared hinges": (SGDClassifier(loss="modified_huber"), CLASSES),
-    "squared hinges against the rest": (OneVsRestClassifier(SGDClassifier(loss="modified_huber")), CLASSES == "yes"),
     "kernels": (SVC(), CLASSES),
     "an envelope": (EllipticEnvelope(), None),
     "hinges of polynomials": (make_pipeline(PolynomialFeatures(2), LinearSVC()), CLASSES),
+}
+CALLED = {
+    "squared hinges": (SGDClassifier(loss="modified_huber"), CLASSES),
+    "squared hinges against the rest": (OneVsRestClassifier(SGDClassifier(loss="modified_huber")), CLASSES == "yes"),
     "sigmoid of bags": (CalibratedClassifierCV(BaggingClassifier(LogisticRegression(), 2), cv=2), CLASSES),
+    "neighbours": (KNeighborsClassifier(), THREE),
+    "a process behind a scaler": (make_pipeline(StandardScaler(), GaussianProcessClassifier()), THREE),
+    "a stack": (StackingClassifier([("a", LogisticRegression())], cv=2), CLASSES),
 }
 
 
@@ -391,10 +398,23 @@ def test_what_is_no_function_of_one_sum_is_refused_with_a_way_out(name):
     with pytest.raises((UnsupportedStructureError, UnknownNameError), match=r"explain\(model(\.\w+)?, X, background") as caught:
         explain(model, ROWS, BACKGROUND, output="probability")
     assert any(words in str(caught.value) for words in ("no known function of its score", "no output 'prob", "Call the model"))
-    if hasattr(model, "predict_proba"):
-        assert explain(model.predict_proba, ROWS[:1], BACKGROUND[:5]).certificate().passed
-    elif hasattr(model, "decision_function"):  # whose labels a function of them would return
+    if hasattr(model, "decision_function"):  # whose labels a function of them would return
         assert "explain(model.predict, " not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_other_classifiers_are_called_for_their_probabilities(name):
+    model, target = CALLED[name]
+    model.fit(X, target)
+    of_two = len(model.classes_) == 2
+    own = second_class(model) if of_two else lambda rows: model.predict_proba(rows)
+    found = check_answers(model, own, ROWS, BACKGROUND, 10 * RESPONSE, contract=False, output="probability")
+    assert found.model_name.endswith(".predict_proba")
+    assert found.unit == (f"probability of {model.classes_[1]}" if of_two else "probability")
+    with pytest.raises(UnknownNameError, match="no setting 'budgte'"):
+        explain(model, ROWS, BACKGROUND, output="probability", budgte=100)
+    with pytest.raises(ExactshapError, match=r"explain\(model.predict_proba, X, background|reference rows"):
+        explain(model, ROWS, output="probability")
 
 
 def test_probabilities_need_reference_rows():

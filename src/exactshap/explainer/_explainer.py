@@ -50,7 +50,7 @@ class Explainer:
         What v(S) means. "auto" is "interventional" with a background, else the family's own: "functional" for kernel machines,
         "path_dependent" for trees.
     output : int, str, "auto" or "all", default="auto"
-        Which output of a model with several.
+        Which output of a model with several: a number or name. "probability" is that of a classifier in place of its score, "response" also a rate or price.
     groups : mapping of name to list of columns, default=None
         Players that are groups of columns, treated as one player exactly (not summed afterwards).
     background_weights : array of shape (n_background,), default=None

@@ -8,11 +8,21 @@ import importlib
 import importlib.metadata
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from os import PathLike
 
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.types import Model
-from exactshap.errors import ExplanationWarning, InputTypeError, UnknownNameError, UnsupportedModelError, message, warn
+from exactshap.errors import (
+    ExactshapError,
+    ExplanationWarning,
+    InputTypeError,
+    UnknownNameError,
+    UnsupportedModelError,
+    UnsupportedStructureError,
+    message,
+    warn,
+)
 from exactshap.readers._base import Reader, is_of_target
 from exactshap.readers._identity import answering_method, library_class, replaced
 from exactshap.readers._request import CONDITIONAL, NoConditionalMeans, Request
@@ -242,9 +252,11 @@ def read(model: Model, request: Request) -> Reader:
         if request.players is not None:
             raise
         return _read_conditional(model, request)
-    except UnknownNameError:
+    except (UnknownNameError, UnsupportedModelError, UnsupportedStructureError) as error:
+        if _calls_probabilities(model, request):
+            return _read_probabilities(model, request, error)
         is_response = isinstance(request.output, str) and request.output == "response"
-        if not is_response and not asks_loss(request.output):
+        if not isinstance(error, UnknownNameError) or (not is_response and not asks_loss(request.output)):
             raise
         plain = read(model, dataclasses.replace(request, output="auto"))
         if is_response:
@@ -254,6 +266,35 @@ def read(model: Model, request: Request) -> Reader:
             raise
         # A loss is a ``model_output`` of shap: the error suggests an alternative for this model.
         raise UnknownNameError(no_loss(model, plain, request.output)) from None
+
+
+def _calls_probabilities(model: Model, request: Request) -> bool:
+    """Say whether ``output=`` means probabilities that the whole model can be called for."""
+    is_whole = request.players is None and request.background is not None and not request.background.is_sparse
+    is_plain = request.value_function in ("auto", "interventional", "baseline")
+    return request.asks_response and is_whole and is_plain and callable(getattr(model, "predict_proba", None))
+
+
+def _read_probabilities(model: Model, request: Request, error: ExactshapError) -> Reader:
+    """Read ``predict_proba`` as a function, where nothing else is known of the probabilities."""
+    if request.options and _is_read(model, dataclasses.replace(request, options={})):
+        raise error  # of a setting, by its name
+    of_two = len(getattr(model, "classes_", ())) == 2 and not isinstance(model.classes_, list)
+    options = {**request.options, "exact_owner": False}
+    own = dataclasses.replace(request, output=1 if of_two else "auto", options=options)
+    try:
+        return read(model.predict_proba, own)
+    except UnknownNameError:  # of a setting
+        raise
+    except ExactshapError:
+        raise error from None
+
+
+def _is_read(model: Model, request: Request) -> bool:
+    with suppress(ExactshapError):
+        _read(model, request)
+        return True
+    return False
 
 
 def _read(model: Model, request: Request) -> Reader:
