@@ -184,6 +184,26 @@ def test_arrow_tables_of_finer_types_mix():
     )
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize("kind", ["array", "pandas", "nullable", "polars"])
+def test_integers_of_a_function_are_not_narrowed_to_the_background(kind, dtype):
+    """Rows took a background's dtype, such as that of a frame whose numbers were made small: 100 * 100 was 16, and explained as that."""
+    rows, background = np.array([[100, 50000], [20, 3]]), np.array([[1, 2], [3, 1]]).astype(dtype)
+    rows = rows if dtype == "int32" else rows[:, [0, 0]]
+    frames = {"pandas": pd.DataFrame, "nullable": lambda cells: pd.DataFrame(cells).convert_dtypes(), "polars": pl.DataFrame}
+    tables = [frames.get(kind, np.asarray)(cells) for cells in (rows, background)]
+
+    def function(table):
+        cells = np.asarray(table)
+        return (cells * cells).sum(axis=1).astype(float)
+
+    if kind == "polars":  # where columns are one dtype
+        with pytest.raises(InputTypeError, match="do not mix"):
+            explain(function, *tables)
+    else:
+        np.testing.assert_array_equal(explain(function, *tables).prediction, (rows * rows).sum(axis=1))
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "pandas", "arrow in pandas"])
 @pytest.mark.parametrize("zones", [("UTC", "Asia/Tokyo"), (None, "Asia/Tokyo"), ("Asia/Tokyo", None)])
 def test_time_zones_of_a_function_do_not_mix(library, zones):

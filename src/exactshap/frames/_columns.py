@@ -74,10 +74,11 @@ def underscored(name: str) -> str:
     return re.sub(r"\s", "_", name)
 
 
-def with_dtypes_of(reference: Table, table: Table) -> Table:
+def with_dtypes_of(reference: Table, table: Table, *, narrow: bool = False) -> Table:
     """Return rows in the dtypes of the reference rows, where no cell changes.
 
-    Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change keep theirs.
+    Hybrids of the two then have these dtypes: categories stay categories, and float32 stays float32. Numbers that would change keep theirs,
+    and so do those for which the dtype is too ``narrow`` to compute with, unless that is wanted.
 
     >>> from exactshap.frames import as_table
     >>> reference = as_table(np.ones((2, 2), np.float32))
@@ -87,11 +88,11 @@ def with_dtypes_of(reference: Table, table: Table) -> Table:
     if table.is_sparse or reference.is_sparse or table.is_frame != reference.is_frame:
         return table
     if not table.is_frame:
-        cells = _cast(table.native, reference.native.dtype)
+        cells = _cast(table.native, reference.native.dtype, narrow)
         return table if cells is None else Table(cells, None, *cells.shape)
     if table.dtypes and reference.dtypes:
-        return table if all(map(_same_dtype, table.dtypes, reference.dtypes)) else _pandas_like(reference, table)
-    return _frame_like(reference, table)
+        return table if all(map(_same_dtype, table.dtypes, reference.dtypes)) else _pandas_like(reference, table, narrow)
+    return _frame_like(reference, table, narrow)
 
 
 def with_column_of(reference: Table, table: Table) -> Table:
@@ -127,20 +128,22 @@ def with_column_of(reference: Table, table: Table) -> Table:
     return Table(native, reference.names, table.n_rows, 1, was_column=True)
 
 
-def _cast(cells: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+def _cast(cells: np.ndarray, dtype: np.dtype, narrow: bool) -> np.ndarray | None:
     """Return numbers in another dtype, or None if they have it already or one would change."""
     if cells.dtype == dtype or cells.dtype.kind not in "fiub" or dtype.kind not in "fiu":
+        return None
+    if not narrow and _may_wrap(cells.dtype, dtype):
         return None
     with np.errstate(all="ignore"):
         cast = cells.astype(dtype)
     return cast if np.array_equal(cast, cells, equal_nan=True) else None
 
 
-def _pandas_like(reference: Table, table: Table) -> Table:
+def _pandas_like(reference: Table, table: Table, narrow: bool) -> Table:
     native = table.native.copy(deep=False)
     for j, dtype in enumerate(reference.dtypes):
         column = native.iloc[:, j]
-        if _same_dtype(column.dtype, dtype):
+        if _same_dtype(column.dtype, dtype) or (not narrow and _may_wrap(column.dtype, dtype)):
             continue
         _require_one_zone(table.label(j), column.dtype, dtype)
         try:
@@ -157,6 +160,19 @@ def _pandas_like(reference: Table, table: Table) -> Table:
             do = f"Add them there: background[{table.native.columns[j]!r}].cat.add_categories({new})"
             raise InputError(f"{table.label(j)} of X has categories that the background does not know", f"Got {new}", do)
     return Table(native, table.names, table.n_rows, table.n_columns)
+
+
+def _may_wrap(own: Any, wanted: Any) -> bool:
+    """Say whether integers are fewer in the wanted dtype: what a function computes from the same cells may wrap around there.
+
+    >>> _may_wrap(np.dtype(int), np.dtype("i1")), _may_wrap(np.dtype("i1"), np.dtype(int)), _may_wrap(np.dtype(float), np.dtype(int))
+    (True, False, False)
+    """
+    try:
+        here, there = (np.dtype(getattr(dtype, "numpy_dtype", str(dtype).lower())) for dtype in (own, wanted))
+    except TypeError:  # of no numbers
+        return False
+    return bool(there.kind in "iu" and there != np.int64 and not np.can_cast(here, there, "safe"))
 
 
 def _require_one_zone(label: str, *dtypes: Any) -> None:
@@ -186,7 +202,7 @@ def _changed(column: Any, cast: Any) -> np.ndarray:
     return np.asarray(changed)
 
 
-def _frame_like(reference: Table, table: Table) -> Table:
+def _frame_like(reference: Table, table: Table, narrow: bool) -> Table:
     """Return frames of libraries that stack only equal dtypes in the reference's dtypes."""
     here, there = table.readable(), reference.readable()
     if here.implementation is not there.implementation:
@@ -202,7 +218,7 @@ def _frame_like(reference: Table, table: Table) -> Table:
                 arrow = None if wanted is None else mine.to_native().cast(wanted)
                 cast = mine.cast(dtype) if arrow is None else narwhals().from_native(arrow, series_only=True).alias(name)
                 back = mine.dtype == dtype or bool((cast.cast(mine.dtype) == mine).all())
-                same = back and cast.null_count() == mine.null_count()
+                same = back and cast.null_count() == mine.null_count() and (narrow or not _may_wrap(mine.dtype, dtype))
             except Exception:  # each library has its own errors for invalid numbers or categories
                 same = False
             if not same:

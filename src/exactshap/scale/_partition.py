@@ -259,7 +259,9 @@ class Partition(PackedOnce):
         if not features.is_frame:
             return features
         typed = with_categories(features, background)
-        return with_dtypes_of(background, typed) if background is not None and background.names == typed.names else typed
+        if background is None or background.names != typed.names:
+            return typed
+        return with_dtypes_of(background, typed, narrow=True)
 
     def _offsets(self, frame: TableLike) -> np.ndarray | None:
         if self.offset is None:
