@@ -172,7 +172,11 @@ def test_report_of_a_model_and_of_a_saved_explanation(files, capsys):
         np.testing.assert_array_equal(reasons["prediction"], saved.prediction[numbers])
         np.testing.assert_array_equal(reasons["row"], numbers)
     capsys.readouterr()
-    for rows, said in (("40", "There is no row 40. values.npz has 40 rows"), ("age > 900", "No row of values.npz has age")):
+    for rows, said in (
+        ("40", "There is no row 40. values.npz has 40 rows"),
+        ("9:3", "--rows 9:3 chooses no row. values.npz has 40"),
+        ("age > 900", "No row of values.npz has age"),
+    ):
         assert run("report", "values.npz", "--rows", rows) == 2
         assert said in capsys.readouterr().err
     assert run("report", "model.joblib") == 2

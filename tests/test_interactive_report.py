@@ -171,6 +171,11 @@ def test_no_word_of_the_user_is_part_of_a_script_or_a_chart(plain_page):
     assert "<img" not in parts.sub("", hostile)
 
 
+def test_features_that_are_not_drawn_are_counted(plain_page):
+    assert "The 15 largest of" not in plain_page
+    assert "The 15 largest of 20 are drawn." in render_interactive(linear(np.ones((2, 20))))
+
+
 def test_our_own_script_stays_small():
     code = [line for line in own_script().splitlines() if line.strip() and not line.strip().startswith("//")]
     assert len(code) <= 500

@@ -111,8 +111,13 @@ class Task:
             if not kept.any():
                 raise InputError(f"No row of {file} has {self.rows}", do="Widen the filter of --rows")
             return everything[kept]
-        if self.rows is None or isinstance(self.rows, slice):
-            return everything[self.rows or slice(None)]
+        if self.rows is None:
+            return everything
+        if isinstance(self.rows, slice):
+            if not everything[self.rows].size:
+                chosen = ":".join("" if end is None else str(end) for end in (self.rows.start, self.rows.stop))
+                raise InputError(f"--rows {chosen} chooses no row", f"{file} has {table.n_rows} rows, numbered from 0")
+            return everything[self.rows]
         outside = next((i for i in self.rows if not -table.n_rows <= i < table.n_rows), None)
         if outside is not None:
             raise InputError(f"There is no row {outside}", f"{file} has {table.n_rows} rows, numbered from 0")
