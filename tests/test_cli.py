@@ -197,6 +197,17 @@ def test_an_output_of_a_saved_explanation_is_chosen(files, fitted, capsys):
     assert "The number of --jobs must be an int other than 0" in capsys.readouterr().err
 
 
+def test_a_seed_is_that_of_the_samples(files, fitted):
+    model, X, _ = fitted
+    sampled = ["--background", "background.csv", "--value-function", "observational", "--budget", "9", "--seed", "3"]
+    settings = {"value_function": "observational", "budget": 9, "random_state": 3}
+    expected = Explainer(model, X.head(8), **settings)(X)
+    assert not expected.exact
+    for target in ("sampled.parquet", "sampled"):  # a folder, too
+        assert run("explain", "model.joblib", "data.csv", *COMMON, *sampled, "-o", target) == 0
+        np.testing.assert_array_equal(pandas.read_parquet(target)["phi_age"], expected.values[:, 0])
+
+
 def test_the_report_says_the_command(files, monkeypatch):
     arguments = ["explain", "model.joblib", "data.csv", *COMMON, "--report", "my report.html", "--seed", "3"]
     monkeypatch.setattr(sys, "argv", ["exactshap", *arguments])

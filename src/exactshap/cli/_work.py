@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,10 @@ class Task:
             do = "Pass a .csv or .parquet file after the model"
             raise InputError("The values of a model need rows", "DATA is missing", do)
         return self.data
+
+    def seeded(self, seed: int) -> Task:
+        """Return the task with the seed of its samples, if it has a budget: other readings draw nothing, and refuse a seed."""
+        return replace(self, settings=self.settings | {"random_state": seed}) if "budget" in self.settings else self
 
     @property
     def is_saved(self) -> bool:

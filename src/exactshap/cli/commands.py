@@ -82,6 +82,7 @@ def explain(
     dtype: Annotated[str, typer.Option(help="Of the values in a folder of results: float64 or float32.")] = "float64",
 ) -> None:
     """Explain a table or a folder of tables; print the largest values."""
+    task = task.seeded(seed)
     of_folders = dict(zip(_OF_FOLDERS, (batch_rows, resume, on_bad_rows, top_k, dtype), strict=True))
     many = task.file.is_dir() or (not task.file.exists() and glob.has_magic(str(task.file)))
     if many or (output is not None and not output.suffix):
@@ -151,7 +152,7 @@ def report(
     if task.is_saved:
         explanation = task.saved(index=index != "shapley", order=order != 1)
     else:
-        explanation = task.explain(index, order)
+        explanation = task.seeded(seed).explain(index, order)
         observed = None if task.target is None else _comparable_target(explanation, task.column(task.target))
     explanation.report(
         out,
@@ -192,6 +193,7 @@ def check(
 
     from exactshap.frames import as_table
 
+    task = task.seeded(seed)
     quiet = replace(task, settings=task.settings | {"progress": False})  # the whole check has one line of progress
     with progress_text(None, lambda _, seconds: f"checking {task.model.name} for {duration(seconds)}"):
         explainer, X = quiet.explainer()
@@ -236,7 +238,7 @@ def reasons(
             raise InputError("A saved explanation holds no background rows to resample", f"Got --resample {resample}", do)
         found = task.saved().reasons(k, **settings)
     else:
-        explainer, X = task.explainer()
+        explainer, X = task.seeded(seed).explainer()
         if resample:
             settings |= {"background_values": explainer.background_values(X), "n_bootstrap": resample}
         with open_regular(task.model) as file:
