@@ -37,7 +37,15 @@ from sklearn.svm import SVR, OneClassSVM
 
 import exactshap
 from exactshap import Explainer, decompose_hsic, decompose_mmd, decompose_r2, explain
-from exactshap.errors import BudgetError, ExplanationWarning, InputError, InputTypeError, UnknownNameError, memory_needed
+from exactshap.errors import (
+    BudgetError,
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    memory_needed,
+)
 from exactshap.frames import as_table
 from exactshap.results.explanation import fingerprint
 from exactshap.scale import Partition
@@ -202,6 +210,17 @@ def test_integers_of_a_function_are_not_narrowed_to_the_background(kind, dtype):
             explain(function, *tables)
     else:
         np.testing.assert_array_equal(explain(function, *tables).prediction, (rows * rows).sum(axis=1))
+
+
+@pytest.mark.parametrize("dtypes", [("int64", "bool"), ("float64", "bool"), ("Int64", "boolean")])
+def test_numbers_of_a_function_are_no_truth_values(dtypes):
+    """The sum of two truth values is one: 1 + 1 was explained as 1. Functions that take both alike are explained."""
+    cells = np.array([[1, 1], [0, 1]])
+    rows, background = (pd.DataFrame(cells, columns=["a", "b"]).astype(dtype) for dtype in dtypes)
+    with pytest.raises(ExactnessError):
+        explain(lambda table: (table["a"].to_numpy() + table["b"].to_numpy()).astype(float), rows, background)
+    explanation = explain(lambda table: np.asarray(table, float) @ [1.0, 2.0], rows, background)
+    np.testing.assert_array_equal(explanation.prediction, [3.0, 2.0])
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow", "pandas", "arrow in pandas"])

@@ -172,7 +172,7 @@ def _may_wrap(own: Any, wanted: Any) -> bool:
         here, there = (np.dtype(getattr(dtype, "numpy_dtype", str(dtype).lower())) for dtype in (own, wanted))
     except TypeError:  # of no numbers
         return False
-    return bool(there.kind in "iu" and there != np.int64 and not np.can_cast(here, there, "safe"))
+    return bool(there.kind in "iub" and there != np.int64 and not np.can_cast(here, there, "safe"))
 
 
 def _require_one_zone(label: str, *dtypes: Any) -> None:
