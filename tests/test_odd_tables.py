@@ -217,7 +217,7 @@ def test_numbers_of_a_function_are_no_truth_values(dtypes):
     """The sum of two truth values is one: 1 + 1 was explained as 1. Functions that take both alike are explained."""
     cells = np.array([[1, 1], [0, 1]])
     rows, background = (pd.DataFrame(cells, columns=["a", "b"]).astype(dtype) for dtype in dtypes)
-    with pytest.raises(ExactnessError):
+    with pytest.raises(ExactnessError, match="If the model answers otherwise in the dtypes of the background"):
         explain(lambda table: (table["a"].to_numpy() + table["b"].to_numpy()).astype(float), rows, background)
     explanation = explain(lambda table: np.asarray(table, float) @ [1.0, 2.0], rows, background)
     np.testing.assert_array_equal(explanation.prediction, [3.0, 2.0])

@@ -17,6 +17,7 @@ from exactshap.solvers import Solution, player_sets
 
 BUG = "This is a bug in the reader: please report it with exactshap.show_versions()"
 CHANGED = "If the model has changed since it was read, make a new Explainer. Else it"
+OTHER_DTYPES = "If the model answers otherwise in the dtypes of the background, as sums of truth values and of numbers are, cast X to them. Else it"
 
 
 def wrap(
@@ -117,7 +118,7 @@ def _mask_message(reader: Reader, explanation: Explanation) -> str:
         _not_finite(difference)
         or _imprecise(explanation, difference)
         or _unsteady(reader, explanation, certificate.row, f"row {certificate.row}")
-        or CHANGED + BUG[4:]
+        or _other_dtypes(reader, explanation) + BUG[4:]
     )
     return message(
         f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
@@ -153,8 +154,15 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
     return (
         _imprecise(explanation, certificate.max_residual)
         or _unsteady(reader, explanation, certificate.row, "this row")
-        or CHANGED + BUG[4:]
+        or _other_dtypes(reader, explanation) + BUG[4:]
     )
+
+
+def _other_dtypes(reader: Reader, explanation: Explanation) -> str:
+    """Return what to do where rows and background have other dtypes, else where the model may have changed."""
+    background = reader.traits.background
+    alike = background is None or explanation.data is None or as_table(explanation.data).stacks_with(background)
+    return CHANGED if alike else OTHER_DTYPES
 
 
 def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called: str) -> str:
