@@ -561,7 +561,8 @@ def test_one_label_of_two_is_not_taken_for_one_class_of_two(model, k):
 def test_the_way_to_probabilities_is_one_that_works():
     X, y = THREE
     explanation = explain(ShapleyKernelClassifier().fit(X, y), X[:2], X[:10])
-    assert "score before the softmax. For probabilities: explain(model.predict_proba, X, background)" in repr(explanation)
+    assert 'score before the softmax. For probabilities pass output="probability" and background rows' in repr(explanation)
+    assert explain(ShapleyKernelClassifier().fit(X, y), X[:2], X[:10], output="probability").unit == "probability"
 
 
 def test_one_vs_rest_scores_have_no_probability_of_their_own():

@@ -234,9 +234,7 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     elif "prob" in str(output) and output != "probability":
         hint += ' For probabilities, where the model has them, pass output="probability" and background rows.'
     elif output == "probability":
-        hint += (
-            " Probabilities, where the model has them, are those of a function: explain(model.predict_proba, X, background)."
-        )
+        hint += ' A model with predict_proba has it, given reference rows: explain(model, X, background, output="probability").'
     elif output == "response":
         hint += " Explain the function for its response: explain(model.predict, X, background)."
     elif output in ("raw", "margin", "log-odds", "decision_function"):

@@ -6,10 +6,12 @@ import re
 import numpy as np
 import pandas
 import pytest
+from sklearn.base import clone
 from sklearn.covariance import EllipticEnvelope
-from sklearn.ensemble import IsolationForest
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import SGDOneClassSVM
+from sklearn.linear_model import LogisticRegression, SGDOneClassSVM
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
@@ -129,6 +131,35 @@ def test_methods_of_known_models_are_exact(method, caplog):
     assert "enumeration" in plain.method
     np.testing.assert_allclose(plain.values, found.values, atol=conditioned(1e5))
     assert "regression" in explain(function, X[:1], BACKGROUND, budget=20).method  # an option of sampling
+
+
+def with_classes(model, n_classes, rows=WIDE):
+    return model.fit(
+        rows, np.array(["a", "b", "c"])[np.argsort(np.argsort(rows[:, 0] * rows[:, 1] + rows[:, 2])) * n_classes // len(rows)]
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", [LogisticRegression(), RandomForestClassifier(4, random_state=0), GaussianNB()], ids=str)
+def test_probabilities_of_known_classifiers_are_those_of_every_class(model, n_classes):
+    fitted = with_classes(clone(model), n_classes)
+    found = explain(fitted.predict_proba, WIDE[:3], WIDE[6:])
+    assert found.exact == (n_classes == 2 or isinstance(model, RandomForestClassifier))  # 14 columns: a softmax is sampled
+    assert found.n_evaluations == 0 or not found.exact
+    assert found.output_names == ("a", "b", "c")[:n_classes]
+    assert found.certificate().passed
+    assert found.model_name == type(model).__name__
+    np.testing.assert_allclose(found.prediction, fitted.predict_proba(WIDE[:3]), atol=conditioned(100))
+    one = explain(fitted.predict_proba, WIDE[:3], WIDE[6:], output="b")
+    if found.exact:
+        one = explain(fitted.predict_proba, WIDE[:3], WIDE[6:], output="b")
+        np.testing.assert_allclose(one.values, found.values[..., 1], atol=conditioned(100))
+    few = with_classes(clone(model), n_classes, X)
+    check_reader(few.predict_proba, X[:3], BACKGROUND)
+    plain = explain(few.predict_proba, X[:3], BACKGROUND, exact_owner=False)
+    found = explain(few.predict_proba, X[:3], BACKGROUND)
+    for kind in ("values", "baseline", "prediction"):
+        np.testing.assert_allclose(getattr(found, kind), getattr(plain, kind), atol=conditioned(1e5))
 
 
 ONE_CLASS = {

@@ -340,6 +340,11 @@ def _read_conditional(model: Model, request: Request) -> Reader:
     return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)  # type: ignore[no-any-return]
 
 
+def read_every_class(model: Model, request: Request) -> Reader:
+    """Read the probabilities of all classes of a classifier, two as well, as ``predict_proba`` returns them."""
+    return importlib.import_module("exactshap.readers.wrappers.sklearn_ensembles").read_every_class(model, request)  # type: ignore[no-any-return]
+
+
 def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:
     """Say whether v(S) needs conditional means from outside the model's family."""
     if value_function != "observational":

@@ -33,6 +33,7 @@ from exactshap.readers import (
     is_own_method,
     joined_outputs,
     known_class,
+    read_every_class,
     select_outputs,
     solve_moving,
     split_by_row,
@@ -500,31 +501,44 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     known = known_class(owner)
     if known is None or request.background is None or not is_own_method(model, known):
         return None
-    try:
-        # In a separate context, so that its warnings are not repeated.
-        reader = copy_context().run(_read_exactly, owner, request)
-        rows = _checked_rows(request.background)
-        expected, got = joined_outputs(model(rows.native)), np.asarray(reader.predict(rows), float)
-    # If the owner cannot be read exactly, the function can still be sampled.
-    except Exception:
-        return None
-    relative = 64 * reader.traits.rounding.precision
-    if expected.shape == got.shape and np.allclose(expected, got, rtol=relative, atol=0.0):
+    if (reader := _agreeing(read_any, model, request)) is not None:
         return reader
+    # Models have the probability of the second of two classes, or scores; the method has those of every class
+    if model.__name__ == "predict_proba" and isinstance(getattr(owner, "classes_", None), np.ndarray):
+        return _agreeing(read_every_class, model, request)
     # Of one-class machines: decision_function = score_samples - offset_
     offset = np.ravel(getattr(owner[-1] if hasattr(owner, "steps") else owner, "offset_", ()))
     if model.__name__ != "score_samples" or len(offset) != 1:
         return None
-    if not np.allclose(expected, got + offset, rtol=relative, atol=relative * abs(offset[0])):
-        return None
+    reader, shift = _agreeing(read_any, model, request, float(offset[0])), float(offset[0])
     own_call = OwnCall("score_samples")
-    return AffineReader(reader, shift=float(offset[0]), model=owner, own_call=own_call, unit="score of the row")
+    return reader and AffineReader(reader, shift=shift, model=owner, own_call=own_call, unit="score of the row")
 
 
-def _read_exactly(owner: Model, request: Request) -> Reader:
+def _agreeing(read: Callable[[Model, Request], Reader], method: Any, request: Request, shift: float = 0.0) -> Reader | None:
+    """Return the reader of a method's owner if it predicts what the method returns, less ``shift``."""
+    assert request.background is not None
+    try:
+        # In a separate context, so that its warnings are not repeated.
+        reader = copy_context().run(_read_exactly, read, method.__self__, replace(request, output="auto"))
+        rows = _checked_rows(request.background)
+        expected, got = joined_outputs(method(rows.native)), np.asarray(reader.predict(rows), float)
+    # If the owner cannot be read exactly, the function can still be sampled.
+    except Exception:
+        return None
+    relative = 64 * reader.traits.rounding.precision
+    if expected.shape != got.shape or not np.allclose(expected, got + shift, rtol=relative, atol=relative * abs(shift)):
+        return None
+    if request.asks_response:  # which of all methods is this one, or none of this one's outputs
+        return reader if method.__name__ == "predict_proba" else None
+    is_whole = isinstance(request.output, str) and request.output in ("auto", "all")
+    return reader if is_whole else read(method.__self__, request)
+
+
+def _read_exactly(read: Callable[[Model, Request], Reader], owner: Model, request: Request) -> Reader:
     # A warning says that a part of the owner can only be called: then the owner has no exact reader.
     RAISED.set((ExplanationWarning,))
-    return read_any(owner, request)
+    return read(owner, request)
 
 
 def _checked_rows(background: Table) -> Table:

@@ -74,8 +74,21 @@ def read_probabilities(model: Model, request: Request) -> Reader:
     wanted = "auto" if request.asks_response and request.output not in names else request.output
     if isinstance(wanted, str) and wanted == "auto" and len(names) == 2 and kind != "MultiOutputClassifier":
         wanted = 1  # the second of two classes, as for forests
+    return _weighted_probabilities(model, replace(request, output=wanted), names, parts)
+
+
+def read_every_class(model: Model, request: Request) -> Reader:
+    """Read the probabilities of all classes, two as well, as ``predict_proba`` returns them."""
+    names = tuple(map(str, model.classes_))
+    reader = _weighted_probabilities(model, request, names, [(model, np.eye(len(names)), None)])
+    (member,) = reader.members
+    reader.traits = replace(reader.traits, model_name=member.reader.traits.model_name)
+    return reader
+
+
+def _weighted_probabilities(model: Model, request: Request, names: tuple[str, ...], parts: list[Part]) -> SumReader:
     # Several of two outputs have an axis all the same: they are of two targets.
-    outputs = Outputs.of(names, wanted, owner=type(model).__name__, multiple=True)
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=True)
     request = request_of_sum(model, request)
     constant, members = np.zeros(len(outputs.names)), []
     for inner, weights, columns in parts:

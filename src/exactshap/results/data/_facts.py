@@ -56,8 +56,6 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
 
 # Names of models that were read from a file of boosted trees, which no library predicts in another unit
 _FILES = (".json", ".ubj", ".txt", "model file")
-# Models with a probability that is reached by their function only
-_BY_FUNCTION = ("OneVsRestClassifier", "QuadraticDiscriminantAnalysis", "ShapleyKernelClassifier", "StackingClassifier")
 
 
 def _unit(unit: str, model_name: str) -> str:
@@ -70,8 +68,6 @@ def _unit(unit: str, model_name: str) -> str:
     if unit.startswith(("log-odds", "one-vs-rest log-odds", "score before the softmax", "joint log-likelihood")):
         if model_name.endswith(_FILES):
             return f"{unit}. For probabilities explain the model that its own library loads from the file"
-        if any(name in model_name for name in _BY_FUNCTION):
-            return f"{unit}. For probabilities: explain(model.predict_proba, X, background)"
         return f'{unit}. For probabilities pass output="probability" and background rows'
     if unit.startswith(("log of the ", "log1p of the ", "log2 of the ", "log hazard", "log partial hazard")):
         if model_name.endswith(_FILES):
