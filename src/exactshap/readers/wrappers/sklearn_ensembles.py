@@ -87,6 +87,7 @@ def read_every_class(model: Model, request: Request) -> Reader:
 
 
 def _weighted_probabilities(model: Model, request: Request, names: tuple[str, ...], parts: list[Part]) -> SumReader:
+    kind = "" if isinstance(model.classes_, list) else "class "  # those of several targets say which
     # Several of two outputs have an axis all the same: they are of two targets.
     outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=True)
     request = request_of_sum(model, request)
@@ -102,7 +103,7 @@ def _weighted_probabilities(model: Model, request: Request, names: tuple[str, ..
         own_answers(model, outputs.call("predict_proba")),
         constant=constant,
         outputs=outputs,
-        unit=f"probability of class {outputs.names[0]}" if outputs.single else "probability",
+        unit=f"probability of {kind}{outputs.names[0]}" if outputs.single else "probability",
     )
 
 
