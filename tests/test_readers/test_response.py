@@ -402,6 +402,14 @@ def test_what_is_no_function_of_one_sum_is_refused_with_a_way_out(name):
         assert "explain(model.predict, " not in str(caught.value)
 
 
+def test_margins_that_predict_proba_returns_are_no_probabilities():
+    xgboost = pytest.importorskip("xgboost")
+    model = xgboost.XGBClassifier(n_estimators=5, objective="binary:logitraw").fit(X, CLASSES == "yes")
+    assert np.abs(model.predict_proba(BACKGROUND)).max() > 1.0
+    with pytest.raises(UnsupportedStructureError, match="XGBClassifier"):
+        explain(model, ROWS, BACKGROUND, output="probability")
+
+
 @pytest.mark.parametrize("name", CALLED)
 def test_other_classifiers_are_called_for_their_probabilities(name):
     model, target = CALLED[name]

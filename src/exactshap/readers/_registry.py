@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from os import PathLike
 
+import numpy as np
+
 from exactshap._runtime.process_settings import without_lost_threads
 from exactshap._runtime.types import Model
 from exactshap.errors import (
@@ -268,6 +270,10 @@ def read(model: Model, request: Request) -> Reader:
         raise UnknownNameError(no_loss(model, plain, request.output)) from None
 
 
+# By which probabilities may leave [0, 1], as those of Gaussian processes, which are sums of error functions
+MOST_BEYOND = 0.01
+
+
 def _calls_probabilities(model: Model, request: Request) -> bool:
     """Say whether ``output=`` means probabilities that the whole model can be called for."""
     is_whole = request.players is None and request.background is not None and not request.background.is_sparse
@@ -283,11 +289,15 @@ def _read_probabilities(model: Model, request: Request, error: ExactshapError) -
     options = {**request.options, "exact_owner": False}
     own = dataclasses.replace(request, output=1 if of_two else "auto", options=options)
     try:
-        return read(model.predict_proba, own)
+        reader = read(model.predict_proba, own)
     except UnknownNameError:  # of a setting
         raise
     except ExactshapError:
         raise error from None
+    # Boosters with an objective of the user's own, or of margins, return these
+    if np.abs(reader.predict(request.background) - 0.5).max() > 0.5 + MOST_BEYOND:  # type: ignore[arg-type]
+        raise error
+    return reader
 
 
 def _is_read(model: Model, request: Request) -> bool:
