@@ -162,6 +162,13 @@ def test_probabilities_of_known_classifiers_are_those_of_every_class(model, n_cl
         np.testing.assert_allclose(getattr(found, kind), getattr(plain, kind), atol=conditioned(1e5))
 
 
+def test_rows_far_from_where_a_method_is_read_have_a_way_out():
+    model, far = with_classes(LogisticRegression(), 2), 1e5 * WIDE[:1]
+    with pytest.raises(BudgetError, match=r"explain\(model.predict_proba, X, background, exact_owner=False\)"):
+        explain(model.predict_proba, far, WIDE[6:])
+    assert explain(model.predict_proba, far, WIDE[6:], exact_owner=False).certificate().passed
+
+
 ONE_CLASS = {
     "support vectors": OneClassSVM(),
     "in a pipeline": make_pipeline(StandardScaler(), OneClassSVM(nu=0.2)),

@@ -176,7 +176,9 @@ def _midpoints(h: float, end: float) -> np.ndarray:
     n = math.ceil(end / h) + 1
     if n > _MOST_TERMS:
         got = f"Got {float(n):.3g} terms, more than {_MOST_TERMS:,}: scores are too far from zero"
-        do = "Explain the score itself, of a classifier output='auto', or call the model: explain(model.predict_proba, X, background)"
+        # The method alone is read, and ends here again
+        do = "Explain the score itself, of a classifier output='auto', or call the model: "
+        do += "explain(model.predict_proba, X, background, exact_owner=False)"
         raise BudgetError("The expansion is too long", got, do)
     return (np.arange(n) + 0.5) * h
 
