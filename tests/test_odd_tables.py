@@ -212,6 +212,19 @@ def test_integers_of_a_function_are_not_narrowed_to_the_background(kind, dtype):
         np.testing.assert_array_equal(explain(function, *tables).prediction, (rows * rows).sum(axis=1))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "bool", "Int8", "boolean"])
+def test_a_row_that_is_turned_back_into_a_frame_has_the_dtypes_of_its_cells(dtype):
+    """Its columns are of objects, which libraries of models refuse."""
+    background = pd.DataFrame({"a": [0, 1, 1], "b": [0.5, 1.5, 2.5], "c": list("xyx")}).astype({"a": dtype})
+
+    def function(table):
+        assert dict(table.dtypes) == dict(background.dtypes)
+        return table["a"].astype(float) * table["b"]
+
+    found = explain(function, pd.DataFrame(background.iloc[1]).T, background)
+    np.testing.assert_array_equal(found.values, explain(function, background.iloc[[1]], background).values)
+
+
 @pytest.mark.parametrize("dtypes", [("int64", "bool"), ("float64", "bool"), ("Int64", "boolean")])
 def test_numbers_of_a_function_are_no_truth_values(dtypes):
     """The sum of two truth values is one: 1 + 1 was explained as 1. Functions that take both alike are explained."""

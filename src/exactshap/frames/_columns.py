@@ -143,7 +143,12 @@ def _pandas_like(reference: Table, table: Table, narrow: bool) -> Table:
     native = table.native.copy(deep=False)
     for j, dtype in enumerate(reference.dtypes):
         column = native.iloc[:, j]
-        if _same_dtype(column.dtype, dtype) or (not narrow and _may_wrap(column.dtype, dtype)):
+        if _same_dtype(column.dtype, dtype):
+            continue
+        if column.dtype == object:  # of a row that is turned back into a frame: its cells have the dtype
+            column = column.infer_objects()
+            native.isetitem(j, column.array)
+        if not narrow and _may_wrap(column.dtype, dtype):
             continue
         _require_one_zone(table.label(j), column.dtype, dtype)
         try:
