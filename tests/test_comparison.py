@@ -217,7 +217,7 @@ def test_what_else_differs_is_said():
     assert "models differ: LinearModel and Other" in notes
     again = type(first)(**(fields(second) | {"baseline": second.baseline + 1.0, "prediction": second.prediction + 1.0}))
     assert first.compare(again, drift=False).notes == (
-        "The models differ: without another background they have other baselines.",
+        "The models, or weights of the background, differ: without another background they have other baselines.",
     )
     assert not first.compare(second, drift=False).notes
     with pytest.raises(InputTypeError, match="with another one"):

@@ -321,7 +321,7 @@ def _differing(first: ExplanationData, second: ExplanationData) -> list[str]:
     if first.model_name != second.model_name:
         notes.append(f"The models differ: {first.model_name or 'not named'} and {second.model_name or 'not named'}.")
     elif first.background_hash == second.background_hash and _have_other_baselines(first, second):
-        notes.append("The models differ: without another background they have other baselines.")
+        notes.append("The models, or weights of the background, differ: without another background they have other baselines.")
     if not (first.exact and second.exact):
         notes.append("Not all values are exact: the intervals hold their errors only as far as rows do not share them.")
     return notes
