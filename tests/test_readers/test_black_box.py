@@ -152,7 +152,6 @@ def test_probabilities_of_known_classifiers_are_those_of_every_class(model, n_cl
     np.testing.assert_allclose(found.prediction, fitted.predict_proba(WIDE[:3]), atol=conditioned(100))
     one = explain(fitted.predict_proba, WIDE[:3], WIDE[6:], output="b")
     if found.exact:
-        one = explain(fitted.predict_proba, WIDE[:3], WIDE[6:], output="b")
         np.testing.assert_allclose(one.values, found.values[..., 1], atol=conditioned(100))
     few = with_classes(clone(model), n_classes, X)
     check_reader(few.predict_proba, X[:3], BACKGROUND)
