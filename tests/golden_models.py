@@ -311,6 +311,7 @@ MODELS: dict[str, Model] = {
     "one-vs-rest": Model(lambda: OneVsRestClassifier(svm.SVC(gamma=0.2)), target="three"),
     "one-vs-one": Model(lambda: OneVsOneClassifier(svm.SVC(gamma=0.2)), target="three"),
     "calibrated": Model(lambda: CalibratedClassifierCV(svm.LinearSVC(random_state=0), cv=3), target="two"),
+    "machines calibrated": Model(lambda: CalibratedClassifierCV(svm.SVC(gamma=0.2), cv=3), target="three"),
     "frozen": Model(lambda: FrozenEstimator(linear_model.Ridge().fit(np.eye(N_COLUMNS), np.arange(N_COLUMNS)))),
     # functions, and what is unknown
     "nearest neighbours": Model(KNeighborsRegressor),
