@@ -140,6 +140,16 @@ def test_votes_of_pairs_are_those_of_brute_force(shape):
     assert found.output_names == ("0", "1", "2", "3", "4")
 
 
+def test_a_vote_that_is_a_matter_of_rounding_is_refused_with_a_way_out():
+    corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    model, middle = SVC(gamma=1.0).fit(corners, [0, 1, 2, 3]), np.array([[0.5, 0.5]])
+    with pytest.raises(
+        UnsupportedStructureError, match=r"between two classes.*explain\(model.decision_function, X, background"
+    ):
+        explain(model, middle, corners, output="ovr")
+    assert explain(model.decision_function, middle, corners).certificate().passed
+
+
 def test_beyond_twelve_columns_errors_of_several_classes_are_those_of_orders():
     model = SVC(probability=True, random_state=0)
     with warnings.catch_warnings():

@@ -23,6 +23,8 @@ from exactshap.readers.kernel_machines.machine import Expansion, expand
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
 
+SCORE_ROUNDINGS = 64.0  # of what adds up to a score, in its library's order and in ours
+
 
 def read(model: Model, request: Request) -> Reader:
     """Read a support vector machine: f(x) = b + sum over support vectors of dual coefficient times kernel."""
@@ -80,7 +82,7 @@ def _votes(model: Model, classes: tuple[str, ...]) -> Response:
     """Return scikit-learn's one-vs-rest view of the scores of pairs."""
     from exactshap.readers.responses import Response, Votes
 
-    votes = Votes(len(classes))
+    votes = Votes(len(classes), SCORE_ROUNDINGS * float(np.finfo(float).eps * np.abs(_dense(model.dual_coef_)).sum()))
     call = (
         OwnCall("decision_function", finish=votes) if model.decision_function_shape == "ovo" else OwnCall("decision_function")
     )

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from exactshap._native import kernel
+from exactshap.errors import UnsupportedStructureError
 
 # What LIBSVM does: chances are kept from 0 and 1, and the last step of a solution is the first that is near enough
 FARTHEST, NEAR_ENOUGH, MOST_STEPS = 1e-7, 0.005, 100
@@ -25,9 +26,14 @@ class Votes:
     """
 
     n_classes: int
+    rounding: float  # of a score: the vote of a smaller one is not certain
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the decision functions of the classes; ``scores`` (n, n_pairs, ...)."""
+        if (np.abs(scores) < self.rounding).any():
+            do = "Call it: explain(model.decision_function, X, background), or predict_proba of its calibration"
+            got = f"Got a score of {np.abs(scores).min():.1g}, which rounds by {self.rounding:.1g}"
+            raise UnsupportedStructureError("A row lies between two classes, so that its vote is a matter of rounding", got, do)
         votes = np.zeros((len(scores), self.n_classes, *scores.shape[2:]))
         sums = np.zeros_like(votes)
         for k, (i, j) in enumerate(itertools.combinations(range(self.n_classes), 2)):

@@ -78,11 +78,15 @@ def read_probabilities(model: Model, request: Request) -> Reader:
 
 
 def read_every_class(model: Model, request: Request) -> Reader:
-    """Read the probabilities of all classes, two as well, as ``predict_proba`` returns them."""
+    """Read the probabilities of all classes, two as well, as ``predict_proba`` returns them, where they are exact."""
     names = tuple(map(str, model.classes_))
     reader = _weighted_probabilities(model, request, names, [(model, np.eye(len(names)), None)])
     (member,) = reader.members
-    reader.traits = replace(reader.traits, model_name=member.reader.traits.model_name)
+    own = member.reader.traits
+    if own.calls is not None and own.calls.coalitions != 2.0**own.n_players:
+        do = 'Pass output="probability" and the model, or a function that calls it'
+        raise UnsupportedStructureError(f"The probabilities of {own.model_name} would be sampled", own.calls.sentence, do)
+    reader.traits = replace(reader.traits, model_name=own.model_name)
     return reader
 
 
