@@ -155,6 +155,8 @@ def test_probabilities_of_known_classifiers_are_those_of_every_class(model, n_cl
     one = explain(fitted.predict_proba, WIDE[:3], WIDE[6:], output="b")
     if found.exact:
         np.testing.assert_allclose(one.values, found.values[..., 1], atol=conditioned(100))
+    named = explain(fitted.predict_proba, WIDE[:3], WIDE[6:], output="probability")
+    np.testing.assert_array_equal(named.values, found.values)  # it has no other output
     few = with_classes(clone(model), n_classes, X)
     check_reader(few.predict_proba, X[:3], BACKGROUND)
     plain = explain(few.predict_proba, X[:3], BACKGROUND, exact_owner=False)

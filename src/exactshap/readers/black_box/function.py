@@ -81,6 +81,8 @@ def read(model: Model, request: Request) -> Reader:
     black box.
     """
     request.refuse_options(OPTIONS, owner="The black-box reader")
+    if request.asks_response and getattr(model, "__name__", "") == "predict_proba":  # it returns nothing else
+        request = replace(request, output="auto")
     # Sampling options only matter if the function is sampled.
     if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
         kept = {name: value for name, value in request.options.items() if name not in OPTIONS}
@@ -529,8 +531,8 @@ def _agreeing(read: Callable[[Model, Request], Reader], method: Any, request: Re
     relative = 64 * reader.traits.rounding.precision
     if expected.shape != got.shape or not np.allclose(expected, got + shift, rtol=relative, atol=relative * abs(shift)):
         return None
-    if request.asks_response:  # which of all methods is this one, or none of this one's outputs
-        return reader if method.__name__ == "predict_proba" else None
+    if request.asks_response:  # none of this method's outputs
+        return None
     is_whole = isinstance(request.output, str) and request.output in ("auto", "all")
     return reader if is_whole else read(method.__self__, request)
 
