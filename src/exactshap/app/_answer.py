@@ -69,7 +69,7 @@ def _head(view: Explanation, was: Explanation | None, of: str, response: str, wa
 
 
 def _waterfall(view: Explanation, was: Explanation | None) -> str:
-    """Return a table with a bar per player, from baseline to prediction; the smallest of many share the last one."""
+    """Return a table with a bar per player. The smallest of many share the last one."""
     values, start = readable(view).values[0], float(readable(view).baseline[0])
     order = np.argsort(-np.abs(values), kind="stable")
     top, rest = np.split(order, [_PLAYERS_SHOWN - 1 if len(order) > _PLAYERS_SHOWN else len(order)])
@@ -98,7 +98,7 @@ def _bar(scale: Scale, start: float, stop: float) -> str:
 
 
 def _lines(view: Explanation, was: Explanation | None, players: np.ndarray) -> list[str]:
-    """Return each player's name and value, with its error and what both were, as the first cells of its row."""
+    """Return the first cells of each player's row: its name, value and error, and what both were."""
     values, names = readable(view).values[0], _labels(view, was)
     earlier = values if was is None else readable(was).values[0]
     spread = view.std if view.std_error is None else view.std_error

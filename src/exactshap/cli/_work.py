@@ -45,7 +45,7 @@ class Task:
         return self.data
 
     def seeded(self, seed: int) -> Task:
-        """Return the task with the seed of its samples, if it has a budget: other readings draw nothing, and refuse a seed."""
+        """Return the task with the seed of its samples. Readings without a budget draw nothing, and refuse a seed."""
         return replace(self, settings=self.settings | {"random_state": seed}) if "budget" in self.settings else self
 
     @property
@@ -53,7 +53,7 @@ class Task:
         return self.model.suffix.lower() == ".npz"
 
     def saved(self, **further: bool) -> exactshap.Explanation:
-        """Load the chosen rows and output of the explanation that stands in the place of a model.
+        """Load the chosen rows and output of a saved explanation.
 
         Options that ask for another explanation are refused; ``further`` says which of a command's own were given.
         """

@@ -159,7 +159,7 @@ def _reason(reader: Reader, explanation: Explanation) -> str:
 
 
 def _other_dtypes(reader: Reader, explanation: Explanation) -> str:
-    """Return what to do where rows and background have other dtypes, else where the model may have changed."""
+    """Return what to do. Rows and background have other dtypes, or the model may have changed."""
     background = reader.traits.background
     alike = background is None or explanation.data is None or as_table(explanation.data).stacks_with(background)
     return CHANGED if alike else OTHER_DTYPES

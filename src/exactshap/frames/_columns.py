@@ -168,7 +168,7 @@ def _pandas_like(reference: Table, table: Table, narrow: bool) -> Table:
 
 
 def _may_wrap(own: Any, wanted: Any) -> bool:
-    """Say whether integers are fewer in the wanted dtype: what a function computes from the same cells may wrap around there.
+    """Say whether integers are fewer in the wanted dtype, where a function's arithmetic may wrap around.
 
     >>> _may_wrap(np.dtype(int), np.dtype("i1")), _may_wrap(np.dtype("i1"), np.dtype(int)), _may_wrap(np.dtype(float), np.dtype(int))
     (True, False, False)

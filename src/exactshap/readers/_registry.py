@@ -351,7 +351,7 @@ def _read_conditional(model: Model, request: Request) -> Reader:
 
 
 def read_every_class(model: Model, request: Request) -> Reader:
-    """Read the probabilities of all classes of a classifier, two as well, where they are exact."""
+    """Read the probabilities of all classes where they are exact, also of two."""
     return importlib.import_module("exactshap.readers.wrappers.sklearn_ensembles").read_every_class(model, request)  # type: ignore[no-any-return]
 
 

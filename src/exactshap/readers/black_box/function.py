@@ -16,7 +16,7 @@ import numpy as np
 from exactshap._runtime.checks import check_tolerance
 from exactshap._runtime.machine import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import RAISED, ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, with_dtypes_of
 from exactshap.games import OracleGame, player_of_columns
@@ -517,8 +517,8 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     return reader and AffineReader(reader, shift=shift, model=owner, own_call=own_call, unit="score of the row")
 
 
-def _agreeing(read: Callable[[Model, Request], Reader], method: Any, request: Request, shift: float = 0.0) -> Reader | None:
-    """Return the reader of a method's owner if it predicts what the method returns, less ``shift``."""
+def _agreeing(read: Callable[[Model, Request], Reader], method: Foreign, request: Request, shift: float = 0.0) -> Reader | None:
+    """Return the owner's reader if it predicts what the method returns, less ``shift``."""
     assert request.background is not None
     try:
         # In a separate context, so that its warnings are not repeated.

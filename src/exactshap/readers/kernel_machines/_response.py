@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
     """Extend the reader of a score by the response that a wrapper makes of it."""
 
     @wraps(read)
-    def read_either(model: Model, request: Request, *names: Any) -> Reader:
+    def read_either(model: Model, request: Request, *names: object) -> Reader:
         outer = request.outer_response
         if outer is None or not hasattr(model, outer.call.method):
             return read(model, request, *names)

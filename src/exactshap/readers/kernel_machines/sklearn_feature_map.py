@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from exactshap.readers.responses import RowScores
 
 
-def read(feature_map: Model, linear: Model, parts: Any, request: Request, model: Model) -> Reader:
+def read(feature_map: Model, linear: Model, parts: Foreign, request: Request, model: Model) -> Reader:
     """Read ``Nystroem + linear`` or ``RBFSampler + linear``.
 
     The first is a kernel machine on the components, the second a sum of cosines.
@@ -39,7 +39,7 @@ def read(feature_map: Model, linear: Model, parts: Any, request: Request, model:
     return sampled(model, score, HybridScores(score.hybrids), request)
 
 
-def _chosen(linear: Model, parts: Any, request: Request) -> tuple[Outputs, np.ndarray, np.ndarray]:
+def _chosen(linear: Model, parts: Foreign, request: Request) -> tuple[Outputs, np.ndarray, np.ndarray]:
     """Return the explained outputs, their coefficients (n_outputs, n_components) and intercepts (n_outputs,)."""
     outputs = Outputs.of(parts.output_names, request.output, owner=type(linear).__name__)
     coefficients, intercept = np.transpose(parts.coefficients), parts.intercept
@@ -47,7 +47,7 @@ def _chosen(linear: Model, parts: Any, request: Request) -> tuple[Outputs, np.nd
 
 
 @with_outer_response
-def _nystroem(model: Model, request: Request, feature_map: Model, linear: Model, parts: Any) -> Reader:
+def _nystroem(model: Model, request: Request, feature_map: Model, linear: Model, parts: Foreign) -> Reader:
     outputs, coefficients, intercept = _chosen(linear, parts, request)
     named = {"gamma": feature_map.gamma, "coef0": feature_map.coef0, "degree": feature_map.degree}
     parameters = named | (feature_map.kernel_params or {})
@@ -88,7 +88,7 @@ class FourierReader(Reader):
         self,
         feature_map: Model,
         request: Request,
-        parts: Any,
+        parts: Foreign,
         outputs: Outputs,
         coefficients: np.ndarray,
         intercept: np.ndarray,
@@ -139,7 +139,7 @@ class FourierReader(Reader):
         return ProductGame(c, self._factors(X.numeric()), self._absent, weights=self.traits.weights, constant=self.intercept)
 
     def hybrids(self, X: Table) -> RowScores:
-        """Return the scores of one row's hybrids, (n_background, n_outputs, n_masks), for what a link makes of them."""
+        """Return the scores of one row's hybrids, for what a link makes of them."""
         from exactshap.readers.responses import RowScores
 
         absent = self._phases(self.traits.reference.numeric(what="background"))

@@ -90,7 +90,7 @@ def _votes(model: Model, classes: tuple[str, ...]) -> Response:
 
 
 def _probabilities(model: Model, classes: tuple[str, ...]) -> Response:
-    """Return the probabilities that Platt's sigmoids and their coupling make of the scores, if the machine was fitted with them."""
+    """Return the coupling of Platt's sigmoids, if the machine was fitted with probabilities."""
     from exactshap.readers.responses import Coupled, Response, no_response
 
     if not hasattr(model, "predict_proba"):

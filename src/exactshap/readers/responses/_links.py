@@ -57,7 +57,7 @@ class Sigmoid:
 
     @property
     def steepest(self) -> float:
-        """Return the largest slope of its logarithm, as that is what is left after a division by a sum."""
+        """Return the largest slope of its logarithm. A division by a sum leaves that."""
         return abs(self.a)
 
 
@@ -180,7 +180,7 @@ def _of_second(function: Callable[[np.ndarray], np.ndarray], chances: np.ndarray
 
 
 def normalised(parts: Iterable[Sigmoid | Isotonic], method: str) -> Response:
-    """Return functions of the decision functions or probabilities of several classes, divided by their sum."""
+    """Return functions of the answers for several classes, divided by their sum."""
     function = Normalised(tuple(parts))
     return Response("one-vs-rest", OwnCall(method, finish=function), "probability", function=function)
 

@@ -78,7 +78,7 @@ def read_probabilities(model: Model, request: Request) -> Reader:
 
 
 def read_every_class(model: Model, request: Request) -> Reader:
-    """Read the probabilities of all classes, two as well, as ``predict_proba`` returns them, where they are exact."""
+    """Read the probabilities of all classes, as ``predict_proba`` returns them. Only exact ones."""
     names = tuple(map(str, model.classes_))
     reader = _weighted_probabilities(model, request, names, [(model, np.eye(len(names)), None)])
     (member,) = reader.members

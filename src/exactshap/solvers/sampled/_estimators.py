@@ -75,7 +75,7 @@ def _estimated(
 def _with_players(
     problem: RegressionProblem, process: CubeProcess, values: np.ndarray, std_error: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the values of sets of several sizes, with errors of single players that hold where the posterior's own do not.
+    r"""Return the values of sets of several sizes. Errors of single players hold where the posterior's own do not.
 
     The pairs among the calls know the Shapley values :math:`\phi_j` as if they alone were wanted, with errors :math:`s_j` for any game.
     The process knows all calls: its values stay if they agree,

@@ -125,7 +125,7 @@ class RegressionProblem:
         return min(len(self.masks), self.most_fitted) if self.is_corrected else len(self.masks)
 
     def of_players(self) -> RegressionProblem:
-        """Return the problem of the Shapley values of single players, with the pairs among the calls."""
+        """Return the problem of single players, with the pairs among the calls."""
         d, n = self.n_players, len(self.masks) if self.paired else self.n_parted
         found = RegressionProblem(self.calls, np.random.default_rng(0), find("shapley"), 1, player_sets(d, 1), self.settings)
         found.masks, found.inside = self.masks[:n], self.inside[:n]
