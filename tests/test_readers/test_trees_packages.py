@@ -101,8 +101,8 @@ def test_classifiers_survival_and_other_learners_of_ngboost():
     explanation = check(three, lambda rows: three.pred_param(np.asarray(rows)))
     assert explanation.unit == "log-odds against the first class"
     np.testing.assert_allclose(explanation.prediction, log_odds(three)(ROWS))
-    words = r"explain\(model.predict_proba, X, background"
-    refused_with_a_way(words, three, three.predict_proba, output="probability")
+    called = explain(three, ROWS, BACKGROUND, output="probability")
+    np.testing.assert_allclose(called.prediction, three.predict_proba(ROWS))
     times = ngboost.NGBSurvival(**FEW).fit(np.asarray(X), np.exp(SCORE), LABEL)
     assert check(times, lambda rows: times.pred_param(np.asarray(rows))).output_names[0] == "mean of the logarithm"
     lines = ngboost.NGBRegressor(Base=Ridge(), **FEW).fit(X, SCORE)
