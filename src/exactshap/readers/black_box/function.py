@@ -512,17 +512,19 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     offset = np.ravel(getattr(owner[-1] if hasattr(owner, "steps") else owner, "offset_", ()))
     if model.__name__ != "score_samples" or len(offset) != 1:
         return None
-    reader, shift = _agreeing(read_any, model, request, float(offset[0])), float(offset[0])
-    own_call = OwnCall("score_samples")
+    shift, own_call = float(offset[0]), OwnCall("score_samples")
+    reader = _agreeing(read_any, model, request, shift)
     return reader and AffineReader(reader, shift=shift, model=owner, own_call=own_call, unit="score of the row")
 
 
-def _agreeing(read: Callable[[Model, Request], Reader], method: Foreign, request: Request, shift: float = 0.0) -> Reader | None:
+def _agreeing(
+    read_owner: Callable[[Model, Request], Reader], method: Foreign, request: Request, shift: float = 0.0
+) -> Reader | None:
     """Return the owner's reader if it predicts what the method returns, less ``shift``."""
     assert request.background is not None
     try:
         # In a separate context, so that its warnings are not repeated.
-        reader = copy_context().run(_read_exactly, read, method.__self__, replace(request, output="auto"))
+        reader = copy_context().run(_read_exactly, read_owner, method.__self__, replace(request, output="auto"))
         rows = _checked_rows(request.background)
         expected, got = joined_outputs(method(rows.native)), np.asarray(reader.predict(rows), float)
     # If the owner cannot be read exactly, the function can still be sampled.
@@ -534,13 +536,13 @@ def _agreeing(read: Callable[[Model, Request], Reader], method: Foreign, request
     if request.asks_response:  # none of this method's outputs
         return None
     is_whole = isinstance(request.output, str) and request.output in ("auto", "all")
-    return reader if is_whole else read(method.__self__, request)
+    return reader if is_whole else read_owner(method.__self__, request)
 
 
-def _read_exactly(read: Callable[[Model, Request], Reader], owner: Model, request: Request) -> Reader:
+def _read_exactly(read_owner: Callable[[Model, Request], Reader], owner: Model, request: Request) -> Reader:
     # A warning says that a part of the owner can only be called: then the owner has no exact reader.
     RAISED.set((ExplanationWarning,))
-    return read(owner, request)
+    return read_owner(owner, request)
 
 
 def _checked_rows(background: Table) -> Table:

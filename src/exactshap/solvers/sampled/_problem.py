@@ -76,9 +76,8 @@ class RegressionProblem:
     magnitude: float = field(init=False)  # of the largest call so far, in no unit
     relevances: np.ndarray | None = field(init=False, default=None)  # of the process that placed the last calls, as logarithms
     most_fitted: int = field(init=False, default=MAX_FITTED)  # pairs that a process is fitted to where others correct it
-    n_parted: int = field(
-        init=False, default=0
-    )  # pairs that are the first single coalitions, each before its complement's half
+    # pairs that became single coalitions, the first of these, followed by their complements
+    n_parted: int = field(init=False, default=0)
     is_shapley: bool = field(init=False)  # whether single players' Shapley values are wanted: those that polynomials estimate
 
     def __post_init__(self) -> None:
@@ -130,13 +129,8 @@ class RegressionProblem:
         found = RegressionProblem(self.calls, np.random.default_rng(0), find("shapley"), 1, player_sets(d, 1), self.settings)
         found.masks, found.inside = self.masks[:n], self.inside[:n]
         found.outside = self.outside if self.paired else self.inside[n : 2 * n]
-        found.empty, found.full, found.total, found.unit, found.magnitude = (
-            self.empty,
-            self.full,
-            self.total,
-            self.unit,
-            self.magnitude,
-        )
+        found.empty, found.full, found.total = self.empty, self.full, self.total
+        found.unit, found.magnitude = self.unit, self.magnitude
         return found
 
     def solution(self, values: np.ndarray, std_error: np.ndarray, method: str) -> Part:
