@@ -425,6 +425,11 @@ def test_other_classifiers_are_called_for_their_probabilities(name):
         explain(model, ROWS, output="probability")
 
 
+def test_what_stops_a_call_for_probabilities_is_said():
+    with pytest.raises(InputError, match="is not fitted yet"):
+        explain(KNeighborsClassifier(), ROWS, BACKGROUND, output="probability")
+
+
 def test_probabilities_need_reference_rows():
     with pytest.raises(UnsupportedStructureError, match="needs reference rows"):
         explain(ebm().fit(X, CLASSES), ROWS, output="probability")  # the training rows are no background of it

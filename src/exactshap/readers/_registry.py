@@ -290,10 +290,10 @@ def _read_probabilities(model: Model, request: Request, error: ExactshapError) -
     own = dataclasses.replace(request, output=1 if of_two else "auto", options=options)
     try:
         reader = read(model.predict_proba, own)
-    except UnknownNameError:  # of a setting
-        raise
-    except ExactshapError:
-        raise error from None
+    except ExactshapError as called:
+        # A setting has another name, or nothing but the call is known: then what it says is the reason
+        is_reason = isinstance(called, UnknownNameError) or isinstance(error, UnsupportedModelError)
+        raise (called if is_reason else error) from None
     # Boosters with an objective of the user's own, or of margins, return these
     if np.abs(reader.predict(request.background) - 0.5).max() > 0.5 + MOST_BEYOND:  # type: ignore[arg-type]
         raise error
