@@ -17,7 +17,7 @@ from exactshap.readers import Outputs, OwnCall, Request, require_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._binned import BinnedTerms, numeric_bins
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.responses import Response, no_response, probabilities, probability
+from exactshap.readers.responses import Response, no_response, probabilities
 from exactshap.solvers.additive import Bins, fill_cells
 
 # Rows on which our own search among the cuts is compared with the model's.
@@ -79,9 +79,7 @@ def _is_numbers(X: Table) -> bool:
 def _response(model: Model) -> Response:
     """Return the second class's probability, or a log-link regression's mean."""
     if hasattr(model, "classes_"):
-        if len(model.classes_) != 2:
-            return probabilities("logistic" if model.link_ == "vlogit" else "softmax")
-        return probability(str(model.classes_[1]))
+        return probabilities(model.classes_, "logistic" if model.link_ == "vlogit" else "softmax")
     if model.link_ not in ("identity", "log"):
         raise no_response(model, f"Its link is {model.link_}")
     return Response("exponential" if model.link_ == "log" else None, OwnCall("predict"), "target")

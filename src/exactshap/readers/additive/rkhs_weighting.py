@@ -17,7 +17,7 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 from exactshap.readers.additive._homogeneous import Growth, Interpolant, interpolate
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.responses import Response, probability
+from exactshap.readers.responses import Response, probabilities
 
 # An interpolant is built if its evaluations cost at most as much as explaining this many rows directly.
 PAID_ROWS = 64
@@ -29,7 +29,7 @@ def _response(model: Model) -> Response:
         return Response(None, OwnCall("predict"), "target")
     if model.loss != "logistic":
         raise UnknownNameError(no_output(type(model).__name__, "probability", (str(model.classes_[1]),)))
-    return probability(str(model.classes_[1]))
+    return probabilities(model.classes_)
 
 
 @with_response(_response)

@@ -91,16 +91,14 @@ def is_logistic(model: Model) -> bool:
 
 def response_of(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
-    from exactshap.readers.responses import Response, no_response, probabilities, probability
+    from exactshap.readers.responses import Response, no_response, probabilities
 
     parts = linear_parts(model)
     if not hasattr(model, "classes_"):
         return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")
     if not is_logistic(model):
         raise no_response(model, f"Its score is a {parts.unit}")
-    if len(parts.output_names) > 1:
-        return probabilities("one-vs-rest" if sklearn_name(model) == "SGDClassifier" else "softmax")
-    return probability(parts.output_names[0])
+    return probabilities(model.classes_, "one-vs-rest" if sklearn_name(model) == "SGDClassifier" else "softmax")
 
 
 @with_response(response_of)

@@ -16,15 +16,9 @@ from exactshap.readers import Outputs, OwnCall, Request, score_names, sklearn_na
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.responses import Response, probabilities, probability
+from exactshap.readers.responses import probabilities
 
 Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
-
-
-def _response(model: Model) -> Response:
-    if len(model.classes_) != 2:
-        return probabilities("softmax")
-    return probability(str(model.classes_[1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +40,7 @@ class _Classes:
         return ColumnTerms(columns, functools.partial(_terms, self.likelihoods, is_margin, chosen))
 
 
-@with_response(_response)
+@with_response(lambda model: probabilities(model.classes_))
 def read(model: Model, request: Request) -> AdditiveReader:
     r"""Read the joint log-likelihood of each class, or the log-odds of two.
 

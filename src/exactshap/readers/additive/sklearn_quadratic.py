@@ -30,12 +30,11 @@ class Form(NamedTuple):
 
 def _response(model: Model) -> Response:
     """Return the probability of a class: scores are logarithms of joint densities, up to a common constant."""
-    from exactshap.readers.responses import no_response, probabilities, probability
+    from exactshap.readers.responses import no_response, probabilities
 
     if not hasattr(model, "predict_proba"):  # nearest centroids have it since scikit-learn 1.6
         raise no_response(model, "It has no predict_proba")
-    names = score_names(model.classes_)
-    return probability(names[0]) if len(names) == 1 else probabilities("softmax")
+    return probabilities(model.classes_)
 
 
 @with_response(_response)

@@ -15,7 +15,7 @@ from exactshap.readers import Outputs, OwnCall, Request, score_names, target_nam
 from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
-from exactshap.readers.responses import Response, no_response, probabilities, probability
+from exactshap.readers.responses import Response, no_response, probabilities
 
 # Names were compared here; XGBoost refuses any if it was fitted without
 _UNCHECKED = {"validate_features": False}
@@ -27,14 +27,14 @@ _LOGARITHMS = {
 
 def _response(model: Model) -> Response:
     """Return the mean, or the probabilities."""
-    names, unit = _output_names(model), _unit(model)
+    unit = _unit(model)
     if unit == "target":
         return Response(None, OwnCall("predict", _UNCHECKED), "target")
     if unit == "log of the target":
         return Response("exponential", OwnCall("predict", _UNCHECKED), "target")
     if not hasattr(model, "predict_proba"):
         raise no_response(model, f"Its margin is a {unit}")
-    return probability(names[0]) if len(names) == 1 else probabilities("softmax")
+    return probabilities(model.classes_)
 
 
 @with_response(_response)

@@ -10,7 +10,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.readers import Outputs, OwnCall, Reader, Request, target_names
 from exactshap.readers.networks.one_layer import ACTIVATIONS, Layer, NetworkReader, unknown_activation
-from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probabilities, probability
+from exactshap.readers.responses import HybridScores, Response, SampledResponse, of_score, probabilities
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -50,7 +50,7 @@ def _classifier(model: Model, request: Request) -> Reader:
     if model.n_outputs_ != 1:
         return _classes(model, request, layer)
     label = str(model.classes_[1])
-    chance = probability(label)
+    chance = probabilities(model.classes_)
     # A calibration takes the probability, as the model has no other score
     response = chance if outer is None else outer.after(chance)
     own = of_score(request) if request.asks_response or outer is not None else request
@@ -77,7 +77,7 @@ def _classes(model: Model, request: Request, layer: Layer) -> Reader:
         do += " model.coefs_[1], model.intercepts_[1], activation=model.activation)"
         raise UnsupportedStructureError(f"{type(model).__name__} has log-odds only of two classes", got, do)
     names = tuple(map(str, model.classes_))
-    response = probabilities(model.out_activation_)
+    response = Response(model.out_activation_, OwnCall("predict_proba"), "probability")
     score = NetworkReader(
         model,
         of_score(request),

@@ -24,9 +24,9 @@ from exactshap.errors import ExactnessError, ExplanationWarning, InputError, mes
 from exactshap.frames import Table
 from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, solve_moving
+from exactshap.readers.responses._exact import CHUNK_VALUES, LinkedReader
 from exactshap.readers.responses._links import Response
 from exactshap.readers.responses._orders import CHUNK_SCORES, MIN_PAIRS, Along, Orders, OrderSample, sample_orders
-from exactshap.readers.responses._reader import CHUNK_VALUES, LinkedReader
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
@@ -100,7 +100,7 @@ class SampledResponse(LinkedReader[RowScores]):
     def __init__(self, inner: Reader, hybrids: HybridScores, response: Response, request: Request, why: str) -> None:
         request.refuse_options(OPTIONS, owner=f"The {response.unit} of {inner.traits.model_name}")
         super().__init__(inner, response, block_rows=16)
-        self.hybrids, self._why, self._response = hybrids, why, response
+        self.hybrids, self._why = hybrids, why
         self.options = {"random_state": 0, **request.options}
         # Here, as no seed is drawn from where all coalitions are visited
         checked_generator(self.options["random_state"])
@@ -123,7 +123,7 @@ class SampledResponse(LinkedReader[RowScores]):
         # Rounding of a score of size s moves a response by about s eps, and the link itself rounds once.
         sizes_of_scores = np.abs(scores).max(axis=1, initial=1.0) + self.hybrids.magnitude
         # Slopes of named links are at most about as large as the response; those of calibrations are not
-        steepest = 0.0 if self._response.function is None else self._response.steepest or 0.0
+        steepest = 0.0 if self.response.function is None else self.response.steepest or 0.0
         sizes = np.maximum(np.abs(own).max(axis=1, initial=1e-300), steepest)
         allowed = ROUNDING * self.inner.traits.relative_rounding * (1.0 + sizes_of_scores) * sizes
         worst = np.abs(own - ours).max(axis=1)
@@ -132,14 +132,14 @@ class SampledResponse(LinkedReader[RowScores]):
             got = f"Background row {i}: {ours[i].tolist()} against its own {own[i].tolist()}"
             do = f"Call the model: explain(model.{self.traits.own_call.method}, X, background)"  # type: ignore[union-attr]
             raise ExactnessError(
-                f"The {self.traits.unit} of {self.traits.model_name} is not the {self._link} of its score", got, do
+                f"The {self.traits.unit} of {self.traits.model_name} is not the {self.response.link} of its score", got, do
             )
         return float(np.abs(own).max())
 
     def _steepness(self, largest: float) -> float:
         """Return the link's steepest slope. An exponential has it at its largest value."""
-        steep = self._response.steepest
-        return abs(self._slope) * largest if steep is None else steep
+        steep = self.response.steepest
+        return abs(self.response.slope) * largest if steep is None else steep
 
     def _rows(self, X: Table) -> Iterator[tuple[RowScores, float]]:
         for i in range(X.n_rows):
@@ -147,7 +147,7 @@ class SampledResponse(LinkedReader[RowScores]):
 
     def _controlled(self, scores: RowScores) -> ControlledGame:
         step = int(np.clip(CHUNK_VALUES // (len(self._weights) * self.traits.n_outputs), 1, MOST_COALITIONS))
-        return ControlledGame(scores.of, self._response.of_scores, self._weights, step)
+        return ControlledGame(scores.of, self.response.of_scores, self._weights, step)
 
     def _value(self, row: RowScores) -> Callable[[np.ndarray], np.ndarray]:
         game = self._controlled(row)
@@ -244,7 +244,7 @@ class SampledResponse(LinkedReader[RowScores]):
         return sample, n_pairs
 
     def _sample(self, along: Along, exact: np.ndarray, n_pairs: int, orders: Orders) -> OrderSample:
-        return sample_orders(along, partial(_answered, self._response.of_scores), self._weights, exact, n_pairs, orders)
+        return sample_orders(along, partial(_answered, self.response.of_scores), self._weights, exact, n_pairs, orders)
 
     def _pairs(self, n_players: int, semivalue: Semivalue, order: int) -> int:
         """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
@@ -289,7 +289,7 @@ class SampledResponse(LinkedReader[RowScores]):
         players, blocks = every
         values, start = np.zeros((2 ** len(players), self.traits.n_outputs)), 0
         for scores in blocks:
-            values += _mean(_answered(self._response.of_scores, scores), self._weights[start : start + len(scores)])
+            values += _mean(_answered(self.response.of_scores, scores), self._weights[start : start + len(scores)])
             start += len(scores)
         bits = np.zeros(self.traits.n_players, np.int64)
         # Players that change nothing have bit 0, so that they drop out of a coalition's number.

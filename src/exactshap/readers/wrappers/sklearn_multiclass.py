@@ -46,10 +46,9 @@ def _has_probabilities(model: Model) -> bool:
 
 def _probabilities(model: Model) -> Response:
     """Return the second class's probability, or those of all classes."""
-    from exactshap.readers.responses import probabilities, probability
+    from exactshap.readers.responses import probabilities
 
-    names = _names(model)
-    return probability(names[0]) if len(names) == 1 else probabilities("one-vs-rest")
+    return probabilities(model.classes_, "one-vs-rest")
 
 
 def _read_additive(model: Model, request: Request) -> AdditiveReader:
