@@ -21,11 +21,11 @@ X = rng.normal(size=(200, 6))
 HOLES = np.where(rng.random(X.shape) < 0.15, np.nan, X)
 Y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + np.abs(X[:, 3]) + 0.3 * X[:, 4]
 CLASSES = np.digitize(Y, [0.0, 1.5])
-BOOSTERS = {  # of the golden record, and the module that reads each
-    **dict.fromkeys(("XGBoost", "XGBoost three classes"), "xgboost"),
-    **{"LightGBM": "lightgbm", "CatBoost": "catboost", "histogram boosting": "sklearn"},
+# Of the golden record, and the module that reads each
+BOOSTERS = dict.fromkeys(("XGBoost", "XGBoost three classes", "LightGBM", "CatBoost"), "boosters") | {
+    "histogram boosting": "packages"
 }
-TREES = BOOSTERS | dict.fromkeys(("random forest", "gradient boosting"), "sklearn")
+TREES = BOOSTERS | dict.fromkeys(("random forest", "gradient boosting"), "packages")
 KERNELS = ("SVR", "KernelRidge", "GP", "scaler, SVR")
 ADDITIVE = ("LinearRegression", "polynomials", "EBM")
 CASES = [(name, True) for name in (*TREES, *KERNELS, *ADDITIVE)] + [(name, False) for name in (*TREES, "SVR")]

@@ -26,9 +26,7 @@ from exactshap.trees.ensemble import HybridRow, Hybrids, encode, readable
 CHEAP_PLAYERS = 10  # as of ``HybridScores`` (benchmarks/bench_probabilities.py)
 MOST_PLAYERS = 20  # bits of a coalition's number in the kernel
 # Link, call and slope; None: no known response
-Describe = Callable[[TreeModel], tuple[str, OwnCall, float] | None]
-
-
+Described = tuple[str, OwnCall, float] | None
 # What makes a response of a score in each unit
 LINKS = {
     "log-odds": "logistic",
@@ -37,7 +35,7 @@ LINKS = {
 }
 
 
-def by_unit(ensemble: TreeModel, call: OwnCall | None = None) -> tuple[str, OwnCall, float] | None:
+def by_unit(ensemble: TreeModel, call: OwnCall | None = None) -> Described:
     """Return the link of the score's unit, the documented call of the response, and the slope; None for other units."""
     unit, _, slope = ensemble.unit.partition(" / ")
     return (LINKS[unit], call or OwnCall("predict_proba"), float(slope or 1.0)) if unit in LINKS else None
@@ -48,7 +46,7 @@ def read_trees(
     request: Request,
     ensemble: TreeModel,
     own_call: OwnCall,
-    describe: Describe = by_unit,
+    describe: Callable[[TreeModel], Described] = by_unit,
     refuse: Callable[[Table], None] | None = None,
     offset: Offset | None = None,
 ) -> Reader:
@@ -74,7 +72,9 @@ def read_trees(
     return _of_margin(margin, replace(response, rows=partial(readable, margin.ensemble)), request)
 
 
-def _known_response(model: Model, request: Request, ensemble: TreeModel, describe: Describe) -> Response:
+def _known_response(
+    model: Model, request: Request, ensemble: TreeModel, describe: Callable[[TreeModel], Described]
+) -> Response:
     """Return the response that the ensemble's own link makes of its margin."""
     no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
     if request.output == "probability" and ensemble.unit == "target":
@@ -100,9 +100,13 @@ def _of_margin(margin: TreeReader, response: Response, request: Request) -> Read
         request.refuse_options(owner=f"The {response.unit} of {margin.traits.model_name}")
         return ResponseReader(margin, _StumpScores(margin, owners), response)
     why = "trees join players" if owners is None else f"the {response.link} joins the scores of all classes"
-    trees = _TreeHybrids(margin)
-    hybrids = HybridScores(trees.row, CHEAP_PLAYERS, has_orders=trees.has_paths)
-    return SampledResponse(margin, hybrids, response, request, why)
+    ensemble, owner = margin.ensemble, _player_of_column(margin)
+    background = encode(ensemble, margin.traits.reference, "background")
+    hybrids = Hybrids(ensemble.trees, owner, margin.traits.n_players, background, ensemble.tree_output)
+    # Leaves are numbers, so that a walk knows all margins on its way
+    has_orders = ensemble.trees.linear is None
+    scores = HybridScores(partial(_scores_of_row, ensemble, hybrids), CHEAP_PLAYERS, has_orders=has_orders)
+    return SampledResponse(margin, scores, response, request, why)
 
 
 def _finished(finish: Callable[[np.ndarray], np.ndarray], n_outputs: int, single: bool, values: np.ndarray) -> np.ndarray:
@@ -129,10 +133,10 @@ def _owners(margin: TreeReader) -> np.ndarray | None:
     # A linear leaf may hold columns that its path does not split on.
     if not margin.traits.single_output or trees.linear is not None:
         return None
-    player, owners = _player_of_node(margin), np.zeros(trees.n_trees, int)
+    player_of_column, owners = _player_of_column(margin), np.zeros(trees.n_trees, int)
     for k in range(trees.n_trees):
-        nodes = slice(trees.tree_start[k], trees.tree_start[k + 1])
-        members = np.unique(player[nodes][trees.feature[nodes] >= 0])
+        column = trees.feature[trees.tree_start[k] : trees.tree_start[k + 1]]
+        members = np.unique(player_of_column[column[column >= 0]])
         if len(members) > 1:
             return None
         # A tree that is one leaf is a constant: any player may own it, as it does not differ between coalitions.
@@ -140,11 +144,8 @@ def _owners(margin: TreeReader) -> np.ndarray | None:
     return owners
 
 
-def _player_of_node(margin: TreeReader) -> np.ndarray:
-    """Return the player that each node splits on, 0 at leaves."""
-    trees = margin.ensemble.trees
-    owner = player_of_columns(margin.tree_players, trees.n_features)
-    return np.ascontiguousarray(np.where(trees.feature >= 0, owner[trees.feature], 0), dtype=np.int32)
+def _player_of_column(margin: TreeReader) -> np.ndarray:
+    return player_of_columns(margin.tree_players, margin.ensemble.trees.n_features)
 
 
 class _StumpScores:
@@ -170,21 +171,10 @@ class _StumpScores:
         return np.asarray(np.abs(self._leaves(X)).sum(axis=1) + abs(self.intercept))
 
 
-class _TreeHybrids:
-    """Compute margins of hybrids of a row and the background."""
-
-    def __init__(self, margin: TreeReader) -> None:
-        self._ensemble = ensemble = margin.ensemble
-        self.has_paths = ensemble.trees.linear is None  # leaves are numbers, so that a walk knows all margins on its way
-        background = encode(ensemble, margin.traits.reference, "background")
-        players = _player_of_node(margin), margin.traits.n_players
-        owner = player_of_columns(margin.tree_players, ensemble.trees.n_features)
-        self._hybrids = Hybrids(ensemble.trees, *players, background, ensemble.tree_output, owner)
-
-    def row(self, X: Table) -> _TreeRow:
-        """Return the margins of one row's hybrids; players matter that send it another way than some background row."""
-        row = self._hybrids.row(encode(self._ensemble, X))
-        return _TreeRow(partial(self._hybrids.margins, row), self._hybrids.moving(row), self._hybrids, row, self.has_paths)
+def _scores_of_row(ensemble: TreeModel, hybrids: Hybrids, X: Table) -> RowScores:
+    """Return the margins of one row's hybrids; players matter that send it another way than some background row."""
+    row = hybrids.row(encode(ensemble, X))
+    return _TreeRow(partial(hybrids.margins, row), hybrids.moving(row), hybrids, row, ensemble.trees.linear is None)
 
 
 @dataclass(frozen=True, eq=False)
