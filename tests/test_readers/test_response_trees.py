@@ -216,7 +216,7 @@ def test_margins_of_hybrids_are_those_of_mixed_rows(missing, outputs):
     """The reference implementation: mixed rows, routed one by one; and along orders of players."""
     table, trees = three_classes(missing)
     masks = RNG.random((300, 3)) < 0.5
-    hybrids = Hybrids(trees, PLAYER[np.maximum(trees.feature, 0)], 3, table[:9], outputs)
+    hybrids = Hybrids(trees, PLAYER, 3, table[:9], outputs)
     row = hybrids.row(table[100:101])
     np.testing.assert_array_equal(row.ways, decisions(trees, table[100:101])[:, 0])
     mixed = np.where(masks[:, None, PLAYER], table[100], table[None, :9]).reshape(-1, 5)
@@ -241,7 +241,7 @@ def test_margins_of_hybrids_with_linear_leaves(missing):
     if missing:
         table[rng.random(table.shape) < 0.2] = np.nan
     masks, output = rng.random((300, 3)) < 0.5, np.full(trees.n_trees, -1, np.int32)
-    hybrids = Hybrids(trees, PLAYER[np.maximum(trees.feature, 0)], 3, table[:9], output, PLAYER)
+    hybrids = Hybrids(trees, PLAYER, 3, table[:9], output)
     row = hybrids.row(table[10:11])
     mixed = np.where(masks[:, None, PLAYER], table[10], table[None, :9]).reshape(-1, 5)
     own = margin(trees, mixed).reshape(300, 9, 2).transpose(1, 2, 0)
@@ -252,8 +252,7 @@ def test_margins_of_hybrids_with_linear_leaves(missing):
 def test_the_background_comes_in_chunks():
     trees = flatten(GradientBoostingClassifier(n_estimators=4).fit(X, CLASSES))
     table, masks = X.to_numpy(), RNG.random((7, 5)) < 0.5
-    player = np.maximum(trees.feature, 0).astype(np.int32)
-    one, other = (Hybrids(trees, player, 5, rows, EVERY[:4]) for rows in (table, np.concatenate([table] * 3)))
+    one, other = (Hybrids(trees, np.arange(5), 5, rows, EVERY[:4]) for rows in (table, np.concatenate([table] * 3)))
     row = one.row(table[:1])
     np.testing.assert_array_equal(np.tile(one.margins(row, masks), (3, 1, 1)), other.margins(row, masks))
 

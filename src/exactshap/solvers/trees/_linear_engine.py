@@ -320,7 +320,7 @@ class LinearEngine:
         """Return v(D) of the functions, (n_rows, n_outputs)."""
         X, out = np.ascontiguousarray(columns.T), np.zeros((columns.shape[1], self.trees.n_outputs))
         assert self.trees.linear is not None
-        add_leaf_functions(X, apply(self.trees, X), self.trees.linear.arrays, out, np.zeros(0))
+        add_leaf_functions(X, apply(self.trees, X), self.trees.linear, out, np.zeros(0))
         return out
 
     # --- patterns of the background ------------------------------------------------------------------------------------

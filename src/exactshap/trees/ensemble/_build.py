@@ -1,18 +1,18 @@
-"""Check raw trees and lay them out as :class:`FlatTrees`, from live models and files alike."""
+"""Check trees as libraries store them, and lay them out as :class:`FlatTrees`, from live models and files alike."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap._native import kernel
 from exactshap.errors import ModelFormatError, memory_needed, message
-from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees
-from exactshap.trees.ensemble._forest import RawForest, RawTree, joined
-from exactshap.trees.ensemble._linear import collected
+from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees, LeafFunction, LinearLeaves, offsets_of
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
@@ -32,6 +32,163 @@ FAULTS = (
     ("cover", "cover"),
     ("missing direction", "missing"),
 )
+
+
+@dataclass(frozen=True, eq=False)
+class RawTree:
+    """Hold one tree as a library stores it; unreachable nodes are allowed.
+
+    Parameters
+    ----------
+    feature : int array of shape (n_nodes,)
+        The column of each split; not read at leaves.
+    threshold : array of shape (n_nodes,)
+    left, right : int arrays of shape (n_nodes,)
+        Children; -1 at leaves.
+    value : array of shape (n_nodes,) or (n_nodes, n_outputs)
+        Read at leaves only.
+    cover : array of shape (n_nodes,), default=None
+        Read at leaves only; None if the library kept none.
+    missing : int8 array of shape (n_nodes,), default=None
+        Where missing values go; None: right.
+    zero_is_missing : bool array of shape (n_nodes,), default=None
+        Whether zeros are treated as missing at the node; None: nowhere.
+    categories : dict of node to uint32 array, optional
+        Bit sets of the categories that go left.
+    output : int, default=-1
+        Output that a one-dimensional ``value`` adds to; -1: the only one, or all.
+    root : int, default=0
+    functions : dict of node to LeafFunction, optional
+        Linear functions of leaves, added to their values.
+
+    Examples
+    --------
+    >>> leaf = RawTree(np.array([-1]), np.zeros(1), np.array([-1]), np.array([-1]), np.array([2.5]), np.array([10.0]))
+    >>> leaf.root, leaf.output
+    (0, -1)
+    """
+
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    cover: np.ndarray | None = None
+    missing: np.ndarray | None = None
+    zero_is_missing: np.ndarray | None = None
+    categories: dict[int, np.ndarray] = field(default_factory=dict)
+    # The one output that a one-dimensional ``value`` adds to; -1: the only one, or all
+    output: int = -1
+    root: int = 0
+    functions: dict[int, LeafFunction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class RawForest:
+    """Hold all trees of an ensemble one after the other, with node numbers of each tree.
+
+    ``sizes`` (n_trees,) counts nodes. Arrays over nodes are those of :class:`RawTree`; ``value`` is (n_nodes, n_outputs), ``output``
+    (n_trees,) the only one that a tree adds to, or -1. ``sets`` holds bit sets, if there are any: node numbers (counted over all trees),
+    the start of each node's words, their number, and the words. ``functions`` holds the linear function of each leaf that has one
+    (counted over all trees), and the output that it adds to.
+    """
+
+    sizes: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    output: np.ndarray
+    root: np.ndarray
+    cover: np.ndarray | None = None
+    missing: np.ndarray | None = None
+    zero_is_missing: np.ndarray | None = None
+    sets: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+    functions: dict[int, tuple[LeafFunction, int]] = field(default_factory=dict)
+
+
+def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
+    """Return the trees as one; refuse arrays that differ in length, naming the tree."""
+    for k, tree in enumerate(raw):
+        _check_tree(tree, k, n_outputs)
+    sizes = np.array([len(tree.feature) for tree in raw], np.int64)
+    values = [_dense(np.asarray(tree.value, float), tree.output, n_outputs) for tree in raw]
+    return RawForest(
+        sizes=sizes,
+        feature=_chain(raw, "feature", np.int64),
+        threshold=_chain(raw, "threshold", float),
+        left=_chain(raw, "left", np.int64),
+        right=_chain(raw, "right", np.int64),
+        value=np.concatenate(values) if values else np.empty((0, n_outputs)),
+        output=np.array([tree.output for tree in raw], np.int64),
+        root=np.array([tree.root for tree in raw], np.int64),
+        cover=_chain(raw, "cover", float),
+        missing=_chain(raw, "missing", np.int8),
+        zero_is_missing=_chain(raw, "zero_is_missing", bool),
+        sets=_sets(raw, sizes),
+        functions=_functions(raw, sizes),
+    )
+
+
+def _dense(value: np.ndarray, output: int, n_outputs: int) -> np.ndarray:
+    """Return the values (n_nodes, n_outputs) of one tree."""
+    if value.ndim == 2:
+        return value
+    dense = np.zeros((len(value), n_outputs))
+    dense[:, max(output, 0)] = value
+    return dense
+
+
+def _chain(raw: Sequence[RawTree], name: str, dtype: type) -> np.ndarray:
+    """Return one array of all trees' nodes, zeros where a tree has none."""
+    arrays = [getattr(tree, name) for tree in raw]
+    parts = [np.zeros(len(t.feature), dtype) if a is None else a for t, a in zip(raw, arrays, strict=True)]
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
+
+
+def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+    offset = offsets_of(sizes)
+    sets = [
+        (int(offset[k]) + node, np.asarray(bits, np.uint32))
+        for k, tree in enumerate(raw)
+        for node, bits in tree.categories.items()
+        if 0 <= node < sizes[k]
+    ]
+    if not sets:
+        return None
+    counts = np.array([len(bits) for _, bits in sets], np.int64)
+    # Start of each set's words among all words
+    start = np.cumsum(counts) - counts
+    return np.array([q for q, _ in sets], np.int64), start, counts, np.concatenate([bits for _, bits in sets])
+
+
+def _functions(raw: Sequence[RawTree], sizes: np.ndarray) -> dict[int, tuple[LeafFunction, int]]:
+    offset = (np.cumsum(sizes) - sizes).tolist()
+    for k, tree in enumerate(raw):
+        if wrong := [node for node in tree.functions if not 0 <= node < sizes[k]]:
+            raise ModelFormatError(f"tree {k}: no node {wrong[0]} for a linear function")
+    return {
+        offset[k] + node: (function, tree.output) for k, tree in enumerate(raw) for node, function in tree.functions.items()
+    }
+
+
+def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:
+    n = len(tree.feature)
+    if not n:
+        raise ModelFormatError(f"tree {k}: has no nodes")
+    lengths = {
+        name: len(values)
+        for name in ("threshold", "left", "right", "value", "cover", "missing", "zero_is_missing")
+        if (values := getattr(tree, name)) is not None and len(values) != n
+    }
+    if lengths:
+        raise ModelFormatError(f"tree {k}: arrays of {n} nodes differ in length", f"Got {lengths}")
+    outputs = np.shape(tree.value)[1] if np.ndim(tree.value) == 2 else n_outputs if tree.output >= 0 else 1
+    if outputs != n_outputs or tree.output >= n_outputs or not 0 <= tree.root < n:
+        raise ModelFormatError(
+            f"tree {k}: leaves for {outputs} outputs or output {tree.output} out of range", f"The model has {n_outputs}"
+        )
 
 
 class Forest(NamedTuple):
@@ -68,7 +225,7 @@ lay_out = kernel("trees.lay_out(forest, laid, n_features, max_depth)")
 
 
 def build(
-    raw: Sequence[RawTree] | RawForest, *, n_features: int, constant: np.ndarray, less_equal: bool, single_precision: bool
+    raw: Sequence[RawTree] | RawForest, *, n_features: int, constant: ArrayLike, less_equal: bool, single_precision: bool
 ) -> FlatTrees:
     """Lay trees out in one set of arrays. Parents come before children, ``right == left + 1``, leaf covers are summed upwards.
 
@@ -151,23 +308,10 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
     """Return the reachable nodes by tree and level. Siblings are adjacent, and covers summed upwards."""
-    given = _given(forest, n_outputs)
-    laid = _empty_layout(len(forest.sizes), len(given.left), n_outputs)
-    n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)
-    if fault:
-        raise ModelFormatError(_fault(given, laid.cover[place], n_features, fault, q))
-    # All nodes are reachable: no copy
-    if n_reached == len(laid.order):
-        return laid
-    # Unreachable nodes (deleted ones that files keep) are left out; copies release their memory
-    return Laid(laid.tree_start, *(values[:n_reached].copy() for values in laid[1:]))
-
-
-def _empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
-    """Allocate arrays for ``n`` nodes."""
+    given, n = _given(forest), len(forest.left)
     numbers = functools.partial(np.empty, n)
-    return Laid(
-        np.empty(n_trees + 1, np.int64),
+    laid = Laid(
+        np.empty(len(forest.sizes) + 1, np.int64),
         order=numbers(np.int64),
         feature=numbers(np.int32),
         left=numbers(np.int32),
@@ -178,11 +322,19 @@ def _empty_layout(n_trees: int, n: int, n_outputs: int) -> Laid:
         zero_is_missing=numbers(bool),
         value=np.empty((n, n_outputs)),
     )
+    n_reached, fault, q, place = lay_out(given, laid, n_features, MAX_DEPTH)
+    if fault:
+        raise ModelFormatError(_fault(given, laid.cover[place], n_features, fault, q))
+    # All nodes are reachable: no copy
+    if n_reached == n:
+        return laid
+    # Unreachable nodes (deleted ones that files keep) are left out; copies release their memory
+    return Laid(laid.tree_start, *(values[:n_reached].copy() for values in laid[1:]))
 
 
-def _given(forest: RawForest, n_outputs: int) -> Forest:
+def _given(forest: RawForest) -> Forest:
     """Return a forest for the kernel, without thresholds of category splits."""
-    n, offset, threshold = len(forest.left), forest.offset, forest.threshold
+    n, offset, threshold = len(forest.left), offsets_of(forest.sizes), forest.threshold
     if forest.sets is not None:
         # What a library keeps in their place, such as the number of a set,
         # need not be a valid threshold; the caller's array stays
@@ -198,7 +350,7 @@ def _given(forest: RawForest, n_outputs: int) -> Forest:
         cover=np.zeros(n) if forest.cover is None else np.ascontiguousarray(forest.cover, float),
         missing=np.full(n, MISSING_RIGHT, np.int8) if forest.missing is None else forest.missing,
         zero_is_missing=np.zeros(n, bool) if forest.zero_is_missing is None else forest.zero_is_missing,
-        value=np.ascontiguousarray(forest.dense_values(n_outputs), float),
+        value=np.ascontiguousarray(forest.value, float),
     )
 
 
@@ -247,3 +399,53 @@ def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
         for _ in range(n_trees)
     ]
     return build(raw, n_features=n_features, constant=np.zeros(1), less_equal=True, single_precision=False)
+
+
+def collected(
+    functions: Mapping[int, tuple[LeafFunction, int]], feature: np.ndarray, order: np.ndarray, n_features: int, n_outputs: int
+) -> LinearLeaves | None:
+    """Return the functions of a forest's nodes after they are laid out; None if there are none.
+
+    ``functions`` has each node's function and the output that it adds to (-1: the only one, or all); ``order`` is each laid
+    node's number in the forest.
+    """
+    if not functions:
+        return None
+    n = len(order)
+    counts, offset = np.zeros(n, np.int64), np.zeros((n, n_outputs))
+    columns, coefficients = [np.empty(0, np.int32)], [np.empty((0, n_outputs))]
+    for q, node in enumerate(order.tolist()):
+        if node not in functions:
+            continue
+        function, output = functions[node]
+        column, coefficient, offset[q] = _checked(function, output, f"leaf {node}", n_features, n_outputs)
+        # No row stops at a split, so its function would silently be ignored
+        if feature[q] >= 0:
+            raise ModelFormatError(f"node {node}: has a linear function", "It splits; only leaves have functions")
+        counts[q] = len(column)
+        columns.append(column)
+        coefficients.append(coefficient)
+    return LinearLeaves(offsets_of(counts), np.concatenate(columns), np.ascontiguousarray(np.concatenate(coefficients)), offset)
+
+
+def _checked(
+    function: LeafFunction, output: int, where: str, n_features: int, n_outputs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return columns, coefficients (n_terms, n_outputs) and the offset (n_outputs,) of one leaf."""
+    column, coefficient = np.asarray(function.columns), np.asarray(function.coefficients, float)
+    if column.ndim != 1 or len(coefficient) != len(column) or (len(column) and column.dtype.kind not in "iu"):
+        raise ModelFormatError(
+            f"{where}: columns and coefficients differ in length", f"Got {column.shape}, {coefficient.shape}"
+        )
+    if len(column) and not (column.min() >= 0 and column.max() < n_features):
+        raise ModelFormatError(f"{where}: a column is not valid for {n_features} columns", f"Got {column.tolist()}")
+    dense, offset = np.zeros((len(column), n_outputs)), np.zeros(n_outputs)
+    chosen = [output] if output >= 0 else list(range(n_outputs))
+    if coefficient.ndim == 2 and coefficient.shape[1] != n_outputs:
+        raise ModelFormatError(f"{where}: coefficients of {coefficient.shape[1]} outputs", f"The model has {n_outputs}")
+    # One column of coefficients serves all chosen outputs
+    dense[:, chosen] = coefficient[:, None] if coefficient.ndim == 1 else coefficient[:, chosen]
+    offset[chosen] = np.broadcast_to(function.offset, n_outputs)[chosen]
+    if not (np.isfinite(dense).all() and np.isfinite(offset).all()):
+        raise ModelFormatError(f"{where}: the linear function must be finite", f"Got {function}"[:200])
+    return column.astype(np.int32), dense, offset

@@ -1,19 +1,91 @@
-"""Hold all trees of an ensemble in one set of arrays."""
+"""Hold all trees of an ensemble in one set of arrays, and linear functions of their leaves."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactshap.trees.ensemble._linear import LinearLeaves
+from exactshap._native import Handle
 
 MISSING_RIGHT, MISSING_LEFT, MISSING_NEVER = 0, 1, 2
 SPECIAL = 1 << 30  # as in the kernel
 # LightGBM's kZeroThreshold: a float literal stored in a double.
 LIGHTGBM_ZERO = float(np.float32(1e-35))
+
+
+def offsets_of(counts: np.ndarray) -> np.ndarray:
+    """Return the start of each owner's items in compressed rows."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def taken(start: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return some owners' starts in compressed rows, and their items' old positions."""
+    counts = np.diff(start)[chosen]
+    new = offsets_of(counts)
+    # Number the new items, and shift each owner's by the distance between its starts
+    return new, np.arange(new[-1]) + np.repeat(start[chosen] - new[:-1], counts)
+
+
+class LeafFunction(NamedTuple):
+    """Hold the linear function of one leaf, beyond the leaf's constant value.
+
+    A row that reaches the leaf gets ``value + offset + sum(coefficients * x[columns])``; where one of the columns is missing (NaN),
+    it gets ``value`` alone, as in LightGBM.
+
+    Parameters
+    ----------
+    columns : int array of shape (n_terms,)
+        Columns of the function. The path to the leaf need not split on them.
+    coefficients : array of shape (n_terms,) or (n_terms, n_outputs)
+    offset : float or array of shape (n_outputs,), default=0.0
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from exactshap.trees import LeafFunction, RawTree, build, margin
+    >>> leaf = RawTree(np.array([-1]), np.zeros(1), np.array([-1]), np.array([-1]), np.array([2.5]),
+    ...                functions={0: LeafFunction([0, 1], [1.0, -2.0])})
+    >>> trees = build([leaf], n_features=2, constant=np.zeros(1), less_equal=True, single_precision=False)
+    >>> margin(trees, [[3.0, 1.0], [np.nan, 1.0]]).tolist()
+    [[3.5], [2.5]]
+    """
+
+    columns: Sequence[int] | np.ndarray
+    coefficients: Sequence[float] | np.ndarray
+    offset: float | np.ndarray = 0.0
+
+
+class LinearLeaves(NamedTuple):
+    """Hold linear functions of leaves in compressed rows: node q owns terms ``start[q]:start[q + 1]``."""
+
+    start: np.ndarray  # int64 (n_nodes + 1,)
+    column: np.ndarray  # int32 (n_terms,)
+    coefficient: np.ndarray  # float64 (n_terms, n_outputs)
+    offset: np.ndarray  # float64 (n_nodes, n_outputs): added where no column of the leaf's terms is missing
+
+    @property
+    def node(self) -> np.ndarray:
+        """Return the node (n_terms,) of each term."""
+        return np.repeat(np.arange(len(self.offset)), np.diff(self.start))
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Return the columns that any leaf multiplies, ascending."""
+        return np.unique(self.column)
+
+    def take(self, nodes: np.ndarray) -> LinearLeaves:
+        """Return the functions of some nodes, in the given order."""
+        start, terms = taken(self.start, nodes)
+        return LinearLeaves(start, self.column[terms], self.coefficient[terms], self.offset[nodes])
+
+    def pick(self, output: int) -> LinearLeaves:
+        """Return the functions of one output."""
+        coefficient, offset = (np.ascontiguousarray(values[:, [output]]) for values in (self.coefficient, self.offset))
+        return self._replace(coefficient=coefficient, offset=offset)
 
 
 class NodeArrays(NamedTuple):
@@ -122,8 +194,6 @@ class FlatTrees:
     @functools.cached_property
     def routes(self) -> Any:
         """Return what sums of leaves need, as one kernel argument with addresses taken once."""
-        from exactshap._native import Handle
-
         return Handle(Routes(self.tree_start, _packed(self), self.nodes, self.value))
 
     def __getstate__(self) -> dict[str, Any]:

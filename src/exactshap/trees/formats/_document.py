@@ -1,4 +1,7 @@
-"""Read model documents as untrusted data: errors name the fault and its place, and sizes are checked before allocation."""
+"""Read model documents as untrusted data: errors name the fault and its place, and sizes are checked before allocation.
+
+Lists of similar objects (the trees of a model) are read by column.
+"""
 
 from __future__ import annotations
 
@@ -198,3 +201,91 @@ def words_budget(used: int, what: str) -> int:
     if used > MAX_WORDS:
         raise ModelFormatError(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words")
     return min(2**19, MAX_WORDS - used + 1)
+
+
+def parents_first(root: T, children: Callable[[T], list[T]]) -> tuple[list[T], np.ndarray, np.ndarray]:
+    """Return the nodes of a binary tree, and the numbers of their left and right children, -1 at leaves.
+
+    >>> nodes, left, right = parents_first((1, (2, 3)), lambda node: list(node) if isinstance(node, tuple) else [])
+    >>> nodes, left.tolist(), right.tolist()
+    ([(1, (2, 3)), 1, (2, 3), 2, 3], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
+    """
+    nodes, left = [root], []
+    for node in nodes:  # grows in the loop
+        below = children(node)
+        left.append(len(nodes) if below else -1)
+        nodes += below
+    return nodes, np.array(left), np.where(np.array(left) < 0, -1, np.array(left) + 1)
+
+
+class Records:
+    """Give the entries of parsed objects as columns; ``_ubj.Scanned`` does so without making the objects."""
+
+    def __init__(self, objects: list[Any]) -> None:
+        for k, block in enumerate(objects):
+            if not isinstance(block, dict):
+                raise ModelFormatError(f"tree {k}: must be an object", f"Got {type(block).__name__}")
+        self.objects = objects
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+    def take(self, kept: np.ndarray) -> Records:
+        return Records([self.objects[k] for k in kept])
+
+    def entries(self, name: str) -> list[Any]:
+        """Return one entry of each object, None where it is missing."""
+        return [block.get(name) for block in self.objects]
+
+    def names(self) -> set[str]:
+        """Return the names of all entries."""
+        return {name for block in self.objects for name in block}
+
+    def has(self, name: str) -> bool:
+        """Say whether every object has an entry; refuse a file in which only some have it."""
+        return every_or_none([entry is not None for entry in self.entries(name)], name)
+
+    def distinct(self, name: str) -> set[Any]:
+        """Return the distinct values (text or numbers) of an entry."""
+        return set(self.entries(name))
+
+    def inner(self, name: str) -> Records | None:
+        """Return the inner objects of an entry, or None if an object lacks it."""
+        found = self.entries(name)
+        return None if any(entry is None for entry in found) else Records(found)
+
+    def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return an entry's concatenated numbers, and their count per object, checked by ``counts``."""
+        return chained(self.entries(name), name, dtype, counts)
+
+    def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return several columns (n_names, n_numbers) of equal length, and counts per object."""
+        found = []
+        for name in names:
+            column, counts = self.column(name, dtype, counts)
+            found.append(column)
+        assert counts is not None
+        return np.stack(found), counts
+
+
+def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
+    """Say whether all objects have the entry or none; a file with only some is damaged."""
+    having = np.asarray(found, bool)
+    if having.any() and not having.all():
+        raise ModelFormatError(f"tree {int(np.argmin(having))}: has no entry {name!r}, unlike others")
+    return bool(having.all())
+
+
+def records(objects: Any) -> Records:
+    """Return a list of objects as records."""
+    return objects if isinstance(objects, Records) else Records(objects)
+
+
+def chained(entries: list[Any], name: str, dtype: type, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    arrays = []
+    for k, entry in enumerate(entries):
+        if entry is None:
+            raise ModelFormatError(f"tree {k}: has no entry {name!r}")
+        arrays.append(numbers(entry, f"tree {k}: {name}", dtype, None if counts is None else int(counts[k])))
+    sizes = np.array([len(array) for array in arrays], np.int64)
+    return np.concatenate(arrays) if arrays else np.empty(0, dtype), sizes

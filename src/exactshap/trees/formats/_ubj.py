@@ -16,8 +16,7 @@ import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap.errors import ModelFormatError
-from exactshap.trees.formats._document import always_fits, numbers
-from exactshap.trees.formats._records import Records, chained, every_or_none
+from exactshap.trees.formats._document import Records, always_fits, chained, every_or_none, numbers
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 # As in ubj.h: added to the type of the numbers of a typed array.

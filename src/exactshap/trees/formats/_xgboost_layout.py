@@ -9,8 +9,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json
 from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError, message, warn
-from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, field, integer, names_of_outputs, numbers
-from exactshap.trees.formats._records import Records, records
+from exactshap.trees.formats._document import CHARACTERS_OF_NUMBERS, Records, field, integer, names_of_outputs, numbers, records
 
 KNOWN_VERSION = (3, 4)
 _LOGIT = ("reg:logistic", "binary:logistic")

@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._runtime.types import Json, Model
 from exactshap._runtime.words import MEAN_AND_DEVIATION
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
-from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, build, model_of
+from exactshap.trees.ensemble import MAX_DEPTH, RawTree, TreeModel, model_of
 from exactshap.trees.formats._catboost_features import Features, Split, read_features
 from exactshap.trees.formats._document import (
     CHARACTERS_OF_NUMBERS,
@@ -96,8 +96,6 @@ def from_document(
         raise ModelFormatError(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs")
     raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
     n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
-    constant = np.broadcast_to(bias, (n_outputs,))
-    trees = build(raw, n_features=n_columns, constant=constant, less_equal=True, single_precision=True)
     objective, level = _objective(document)
     if objective in _SEVERAL_TARGETS and features.has_target_statistics:
         raise UnsupportedStructureError(
@@ -108,8 +106,10 @@ def from_document(
     known = _class_names(document, n_outputs)
     classes = known if classes is None else classes
     return model_of(
-        trees,
         raw,
+        np.broadcast_to(bias, (n_outputs,)),
+        n_features=n_columns,
+        single_precision=True,
         library="catboost",
         name=name,
         unit=_UNITS.get(objective, "raw score"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ModelFormatError
-from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, build, model_of
+from exactshap.trees.ensemble import MISSING_NEVER, LeafFunction, RawTree, TreeModel, model_of
 from exactshap.trees.formats._document import (
     CHARACTERS_OF_NUMBERS,
     MAX_COLUMNS,
@@ -79,14 +79,14 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     share = n_outputs / keep if "average_output" in header and keep else 1.0
     raw = [_raw_tree(block, k, share, k % n_outputs if n_outputs > 1 else -1) for k, block in enumerate(blocks[:keep])]
     _check_sizes(header, blocks)
-    trees = build(raw, n_features=n_features, constant=np.zeros(n_outputs), less_equal=True, single_precision=False)
     names = tuple(header.get("feature_names", "").split(" "))
     if len(names) != n_features:
         raise ModelFormatError(f"feature_names must hold {n_features} names", f"Got {len(names)}")
     objective = header.get("objective", "").split(" ")
     return model_of(
-        trees,
         raw,
+        np.zeros(n_outputs),
+        n_features=n_features,
         library="lightgbm",
         name=name,
         unit=_unit(objective),

@@ -6,13 +6,13 @@ nodes, nodes out of order).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
 from exactshap.errors import ModelFormatError
-from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, build, largest_sum, model_of
+from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, largest_sum, model_of
 from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
@@ -77,7 +77,8 @@ def convert(core: TreeCore) -> TreeModel:
 def _model(
     core: TreeCore, nodes: _Nodes, value: np.ndarray, constant: np.ndarray, names: tuple[str, ...], post: str
 ) -> TreeModel:
-    threshold, turned, less_equal = _comparisons(nodes, single=core.dtype is np.float32)
+    single = core.dtype is np.float32
+    threshold, turned, less_equal = _comparisons(nodes, single=single)
     left, right = np.where(turned, nodes.false, nodes.true), np.where(turned, nodes.true, nodes.false)
     offset = np.cumsum(nodes.sizes) - nodes.sizes
     raw = RawForest(
@@ -91,27 +92,28 @@ def _model(
         root=np.zeros(len(nodes.sizes), np.int64),
         missing=(nodes.missing_true ^ turned).astype(np.int8),
     )
-    single = core.dtype is np.float32
-    trees = build(raw, n_features=core.n_columns, constant=constant, less_equal=less_equal, single_precision=single)
-    if trees.n_nodes < len(nodes.mode):
-        raise ModelFormatError(f"{len(nodes.mode) - trees.n_nodes} nodes belong to no tree")
-    unit = "log of the target" if core.exponential else _UNITS.get(post, "score")
     is_classifier = core.attributes.kind.endswith("Classifier")
-    if is_classifier and post == "NONE":
-        shares = not np.any(constant) and value.min() >= 0.0 and largest_sum(trees) <= 1.001
-        unit = "probability" if shares else "score"
-    return model_of(
-        trees,
+    model = model_of(
         raw,
+        constant,
+        n_features=core.n_columns,
+        less_equal=less_equal,
+        single_precision=single,
         library="onnx",
         name=core.name,
-        unit=unit,
+        unit="log of the target" if core.exponential else _UNITS.get(post, "score"),
         output_names=names,
         boosted=False,
         objective="exponential" if core.exponential else post,
         default_output=1 if is_classifier and value.shape[1] == 2 else None,
         epsilon=float(np.finfo(np.float32).eps),
     )
+    if model.trees.n_nodes < len(nodes.mode):
+        raise ModelFormatError(f"{len(nodes.mode) - model.trees.n_nodes} nodes belong to no tree")
+    if is_classifier and post == "NONE":
+        shares = not np.any(constant) and value.min() >= 0.0 and largest_sum(model.trees) <= 1.001
+        return replace(model, unit="probability" if shares else "score")
+    return model
 
 
 def _comparisons(nodes: _Nodes, *, single: bool) -> tuple[np.ndarray, np.ndarray, bool]:

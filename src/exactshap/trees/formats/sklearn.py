@@ -1,4 +1,10 @@
-"""Convert scikit-learn's trees, forests, boosting and isolation forests to flat trees."""
+r"""Convert scikit-learn's trees, forests, boosting and isolation forests to flat trees, and those of packages that hold its trees.
+
+The packages are quantile-forest (the mean of the training targets in each leaf), scikit-survival (risks, and curves with one output per
+time) and NGBoost (one output for each boosted parameter of the distribution):
+
+.. math:: \theta_k(x) = \theta_{0k} - \eta \sum_m \rho_m\, h_{mk}(x)
+"""
 
 from __future__ import annotations
 
@@ -7,11 +13,28 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Foreign, Model
-from exactshap.errors import UnsupportedStructureError
-from exactshap.trees.ensemble import RawTree, TreeModel, build, fitted_columns, model_of
+from exactshap.errors import InputError, ModelFormatError, UnsupportedStructureError
+from exactshap.trees.ensemble import RawTree, TreeModel, model_of
 from exactshap.trees.formats._document import log_odds, names_of_outputs
 
 _LOG_LINK = ("poisson", "gamma")
+CURVES = {"cumulative hazard": 0, "survival": 1}  # of scikit-survival: its position in the values of a node
+# Parameters of NGBoost's distributions before the exponential function
+_PARAMETERS = {
+    "Normal": ("loc", "log of scale"),
+    "NormalFixedVar": ("loc",),
+    "NormalFixedMean": ("log of scale",),
+    "Laplace": ("loc", "log of scale"),
+    "LogNormal": ("mean of the logarithm", "log of its deviation"),
+    "T": ("loc", "log of scale", "log of the degrees of freedom"),
+    "TFixedDf": ("loc", "log of scale"),
+    "TFixedDfFixedVar": ("loc",),
+    "Exponential": ("log of scale",),
+    "HalfNormal": ("log of scale",),
+    "Poisson": ("log of the rate",),
+    "Gamma": ("log of alpha", "log of beta"),
+    "Weibull": ("log of shape", "log of scale"),
+}
 
 
 def convert(model: Model) -> TreeModel:
@@ -63,9 +86,17 @@ def of_estimator(
     **facts: Any,
 ) -> TreeModel:
     """Return a model of trees with the columns of a scikit-learn estimator."""
-    n_features, names = model.n_features_in_, fitted_columns(model)
-    trees = build(raw, n_features=n_features, constant=constant, less_equal=True, single_precision=single_precision)
-    return model_of(trees, raw, library=library, name=type(model).__name__, feature_names=names, **facts)
+    n_features, names = int(model.n_features_in_), getattr(model, "feature_names_in_", None)
+    return model_of(
+        raw,
+        constant,
+        n_features=n_features,
+        single_precision=single_precision,
+        library=library,
+        name=type(model).__name__,
+        feature_names=None if names is None else tuple(map(str, names)),
+        **facts,
+    )
 
 
 def _average(model: Model, estimators: list[Any]) -> TreeModel:
@@ -279,3 +310,156 @@ def _histogram_tree(predictor: Model, columns: np.ndarray, output: int) -> RawTr
         categories={int(q): predictor.raw_left_cat_bitsets[nodes["bitset_idx"][q]] for q in categorical},
         output=output,
     )
+
+
+# --- quantile-forest --------------------------------------------------------------------------------------------------
+def convert_quantile_forest(model: Model) -> TreeModel:
+    """Return the mean of the leaf means, as ``predict(X, quantiles="mean", aggregate_leaves_first=False)``."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    if model.monotonic_cst is not None:
+        what = f"{type(model).__name__} clips the means of its leaves under monotonic constraints"
+        do = "Sample it: explain(lambda rows: model.predict(rows, quantiles='mean'), X, background)"
+        raise UnsupportedStructureError(what, "Got monotonic_cst", do)
+    means = _leaf_means(model.forest_) / len(model.estimators_)
+    raw = [raw_tree(tree.tree_, value[: tree.tree_.node_count]) for tree, value in zip(model.estimators_, means, strict=True)]
+    n_outputs = means.shape[2]
+    return of_estimator(
+        model,
+        raw,
+        np.zeros(n_outputs),
+        library="quantile-forest",
+        unit="target",
+        output_names=names_of_outputs(n_outputs, "target"),
+        boosted=False,
+        objective=str(model.criterion),
+    )
+
+
+def _leaf_means(forest: Foreign) -> np.ndarray:
+    """Return means (n_trees, n_nodes, n_outputs) of the kept targets; they are numbered from 1, and 0 is empty."""
+    numbers, targets = np.asarray(forest.y_train_leaves), np.asarray(forest.y_train)
+    if numbers.max(initial=0) > targets.shape[1]:
+        raise ModelFormatError(f"A leaf keeps target {numbers.max()}", f"Got {targets.shape[1]} targets")
+    kept = numbers > 0
+    values = np.stack([targets[k][numbers[:, :, k] - 1] for k in range(len(targets))], axis=2)
+    return np.asarray((values * kept).sum(axis=3) / np.maximum(kept.sum(axis=3), 1))
+
+
+# --- scikit-survival --------------------------------------------------------------------------------------------------
+def convert_survival(model: Model) -> TreeModel:
+    """Return a fitted tree, forest or boosted model as its risk score."""
+    if hasattr(model, "init_"):
+        return _boosted(model)
+    at_events = np.asarray((model if hasattr(model, "is_event_time_") else model.estimators_[0]).is_event_time_, bool)
+    raw = [raw_tree(tree, share * _risk(tree.value, at_events)) for tree, share in _trees(model)]
+    return _survival(model, raw, ("output",), "sum of cumulative hazards: high is early")
+
+
+def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
+    """Return the mean curve of the trees at some of ``model.unique_times_``."""
+    kind = CURVES[curve]
+    raw = []
+    for tree, share in _trees(model):
+        if tree.value.shape[1:] != (len(model.unique_times_), 2):
+            do = "Fit with low_memory=False, or explain the risk with output='auto'"
+            raise UnsupportedStructureError(f"This {type(model).__name__} kept no curves", "Got low_memory=True", do)
+        raw.append(raw_tree(tree, share * tree.value[:, columns, kind]))
+    unit = "probability of survival" if curve == "survival" else "cumulative hazard"
+    names = tuple(f"t = {time:.10g}" for time in np.asarray(model.unique_times_)[columns])
+    return _survival(model, raw, names, unit)
+
+
+def curve_columns(model: Model, times: Any) -> np.ndarray:
+    """Return the position of each time in the curve, a step function on ``model.unique_times_``; None: all."""
+    known = np.asarray(model.unique_times_, float)
+    if times is None:
+        return np.arange(len(known))
+    wanted = np.atleast_1d(np.asarray(times, float))
+    places = np.searchsorted(known, wanted, side="right") - 1
+    if wanted.ndim != 1 or not len(wanted) or not ((places >= 0) & (wanted <= known[-1])).all():
+        raise InputError(f"`times` must lie between {known[0]:g} and {known[-1]:g}", f"Got {times!r:.100}")
+    return np.unique(places)
+
+
+def _trees(model: Model) -> list[tuple[Any, float]]:
+    members = getattr(model, "estimators_", None)
+    return [(model.tree_, 1.0)] if members is None else [(member.tree_, 1.0 / len(members)) for member in members]
+
+
+def _risk(value: np.ndarray, at_events: np.ndarray) -> np.ndarray:
+    """Return each node's cumulative hazards summed over event times, which ``low_memory`` stores."""
+    return value[:, 0, :1] if value.shape[1] == 1 < len(at_events) else value[:, at_events, 0].sum(axis=1, keepdims=True)
+
+
+def _survival(model: Model, raw: list[RawTree], names: tuple[str, ...], unit: str, *, boosted: bool = False) -> TreeModel:
+    facts = dict[str, Any](library="scikit-survival", objective="survival", boosted=boosted)
+    return of_estimator(model, raw, np.zeros(len(names)), unit=unit, output_names=names, **facts)
+
+
+def _boosted(model: Model) -> TreeModel:
+    """Return the weighted sum of the trees; for losses of times ``predict`` returns its exponential."""
+    if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
+        got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
+        do = "Sample it: explain(model.predict, X, background)"
+        raise UnsupportedStructureError(f"{type(model).__name__} can be read only where it is a plain sum of trees", got, do)
+    members = [stage[0].tree_ for stage in model.estimators_]
+    raw = [raw_tree(tree, model.learning_rate * tree.value[:, 0, :1]) for tree in members]
+    unit = "log hazard: high is early" if model.loss == "coxph" else "log of the survival time"
+    return _survival(model, raw, ("output",), unit, boosted=True)
+
+
+# --- NGBoost ----------------------------------------------------------------------------------------------------------
+def convert_ngboost(model: Model) -> TreeModel:
+    """Convert a fitted ``NGBoost`` of scikit-learn's trees, with an output for each parameter."""
+    if not len(model.base_models):
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
+    raw, stages = [], []
+    for stage, (learners, scaling, columns) in enumerate(zip(model.base_models, model.scalings, model.col_idxs, strict=True)):
+        for k, learner in enumerate(learners):
+            if not hasattr(learner, "tree_"):
+                got = f"Got {type(learner).__name__}"
+                do = "Sample it: explain(lambda rows: model.predict(rows), X, background)"
+                raise UnsupportedStructureError(
+                    f"{type(model).__name__} can be read only where its learners are trees", got, do
+                )
+            value = -model.learning_rate * scaling * learner.tree_.value[:, 0, 0]
+            raw.append(raw_tree(learner.tree_, value, np.asarray(columns), output=k if len(learners) > 1 else -1))
+            stages.append(stage)
+    constant = np.ravel(np.asarray(model.init_params, float))
+    names = _parameter_names(model, len(constant))
+    return model_of(
+        raw,
+        constant,
+        n_features=model.n_features,
+        single_precision=True,
+        library="ngboost",
+        name=type(model).__name__,
+        unit=_unit_of_parameters(_distribution(model), names),
+        output_names=names,
+        tree_stage=stages,
+        objective=_distribution(model),
+    )
+
+
+def _distribution(model: Model) -> str:
+    """Return the name of the distribution, which NGBoost wraps for uncensored targets."""
+    names = [cls.__name__ for cls in model.Dist.__mro__]
+    return next((name for name in names if name in _PARAMETERS or name == "Categorical"), names[0])
+
+
+def _unit_of_parameters(kind: str, names: tuple[str, ...]) -> str:
+    """Return the unit, the parameter's name if there is only one."""
+    if kind == "Categorical":
+        return "log-odds" if len(names) == 1 else "log-odds against the first class"
+    return f"{names[0]} of {kind}" if len(names) == 1 else f"parameter of {kind}"
+
+
+def _parameter_names(model: Model, n: int) -> tuple[str, ...]:
+    if _distribution(model) == "Categorical":
+        return tuple(str(k) for k in range(1, n + 1))
+    known = _PARAMETERS.get(_distribution(model), ())
+    return known if len(known) == n else tuple(f"parameter {k}" for k in range(n))

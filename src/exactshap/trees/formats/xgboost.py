@@ -10,9 +10,19 @@ import numpy as np
 
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, message
-from exactshap.trees.ensemble import RawForest, TreeModel, build, model_of
-from exactshap.trees.formats._document import MAX_COLUMNS, MAX_OUTPUTS, MAX_WORDS, field, guarded, integer, numbers, rounds_read
-from exactshap.trees.formats._records import Records, records
+from exactshap.trees.ensemble import RawForest, TreeModel, model_of
+from exactshap.trees.formats._document import (
+    MAX_COLUMNS,
+    MAX_OUTPUTS,
+    MAX_WORDS,
+    Records,
+    field,
+    guarded,
+    integer,
+    numbers,
+    records,
+    rounds_read,
+)
 from exactshap.trees.formats._ubj import read_ubj
 from exactshap.trees.formats._xgboost_layout import (
     base_margin,
@@ -108,12 +118,13 @@ def from_document(
     categories = _categories(booster, learner, n_features)
     constant = base_margin(parameters, objective, n_outputs, version)
     forest = _raw_forest(blocks, owners, weights, n_outputs)
-    trees = build(forest, n_features=n_features, constant=constant, less_equal=False, single_precision=True)
-    _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
     names = tuple(map(str, learner.get("feature_names") or ()))
-    return model_of(
-        trees,
+    model = model_of(
         forest,
+        constant,
+        n_features=n_features,
+        less_equal=False,
+        single_precision=True,
         library="xgboost",
         name=name,
         unit=unit_of(objective, n_outputs),
@@ -126,6 +137,8 @@ def from_document(
         missing_value=missing_value,
         reading=rounds_read(n_stages, n_rounds, reason),
     )
+    _check_coded_columns(forest, categories, typed=bool(learner.get("feature_types")))
+    return model
 
 
 def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
@@ -150,7 +163,10 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     whole = vector or n_outputs == 1
     if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
         raise ModelFormatError(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})")
-    scale = np.repeat(weights, sizes)
+    scale = np.repeat(weights, sizes)[:, None]
+    if not vector:
+        of_one, value = value, np.zeros((len(value), n_outputs))
+        value[np.arange(len(value)), np.repeat(owners, sizes)] = of_one
     if not (covered or vector):
         blocks.column("sum_hessian", np.float32)  # raises, and names the tree without it
     # XGBoost 2 writes none of trees with vector leaves
@@ -161,7 +177,7 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
         threshold=threshold,
         left=left,
         right=np.where(is_leaf, -1, right),
-        value=scale[:, None] * value if vector else scale * value,
+        value=scale * value,
         output=np.full(len(blocks), -1) if whole else owners,
         root=np.zeros(len(blocks), np.int64),
         cover=cover,
