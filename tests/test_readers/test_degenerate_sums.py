@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from exactshap import Explainer, explain, kernels
 from exactshap.errors import BudgetError, ExactnessError, ExactshapError, InputError, UnsupportedStructureError
 from exactshap.readers import KernelMachine, OneLayerNetwork
-from exactshap.readers.kernel_machines.machine import expand
+from exactshap.readers.kernel_machines._expansion import expand
 from oracles import interventional_values
 from tolerances import RESPONSE
 

@@ -17,8 +17,7 @@ from exactshap._runtime import threads as _coalition_threads
 from exactshap.errors import BudgetError, ExplanationWarning
 from exactshap.frames import as_table
 from exactshap.kernels import RBF
-from exactshap.readers.kernel_machines import KernelMachine
-from exactshap.readers.kernel_machines.observational import _embedding_choice
+from exactshap.readers.kernel_machines import KernelMachine, _observational
 from exactshap.solvers import choose
 from tolerances import HALF_THE_DIGITS, ridge
 
@@ -85,7 +84,7 @@ def test_what_is_affordable_is_exact():
 @pytest.fixture
 def few_operations(monkeypatch):
     """A limit that 60 rows exceed: 16 coalitions of exact embeddings cost 3e7 operations."""
-    monkeypatch.setattr(_embedding_choice, "MAX_OPERATIONS", 2.0e7)
+    monkeypatch.setattr(_observational, "MAX_OPERATIONS", 2.0e7)
 
 
 @pytest.mark.usefixtures("few_operations")

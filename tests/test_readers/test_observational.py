@@ -203,7 +203,7 @@ def test_duplicated_rows_are_landmarks_only_when_nothing_else_is_left():
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 2, 150)], ids=["equal", "weighted"])
 def test_landmarks_in_several_blocks_equal_the_direct_formula(weights, monkeypatch):
     """Alone or with its complement, in blocks of 64 rows: z_S^T [sum c z z'^T] [sum w z' z^T] [sum w z z^T + eta]^-1 z_S."""
-    monkeypatch.setattr("exactshap.readers.kernel_machines.observational._nystroem.BLOCK_VALUES", 1)
+    monkeypatch.setattr("exactshap.readers.kernel_machines._embeddings.BLOCK_VALUES", 1)
     rng = np.random.default_rng(2)
     points, alpha = rng.normal(size=(150, 3)), rng.normal(size=(150, 2))
     settings = {} if weights is None else {"background": points, "background_weights": weights}

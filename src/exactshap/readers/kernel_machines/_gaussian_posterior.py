@@ -13,7 +13,7 @@ from exactshap._runtime.machine import clocked
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError, did_you_mean
 from exactshap.kernels import Component, Kernel
 from exactshap.readers import Request, Traits
-from exactshap.readers.kernel_machines.machine import Strategy
+from exactshap.readers.kernel_machines._bound import Strategy
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Posterior, Solution
 from exactshap.solvers.rkhs import (

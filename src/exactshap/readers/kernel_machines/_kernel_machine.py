@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,13 +16,16 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import Game, normalised_weights
-from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names
-from exactshap.readers.kernel_machines._folded_background import FoldedBackground
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, choose_value_function, fitted_names
+from exactshap.readers.kernel_machines._bound import BoundMachine, Strategy
+from exactshap.readers.kernel_machines._expansion import Expansion
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
-from exactshap.readers.kernel_machines._streamed import Streamed
-from exactshap.readers.kernel_machines.machine import BoundMachine, Expansion, Strategy
+from exactshap.readers.kernel_machines._strategies import FoldedBackground, Streamed
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import HybridScores, RowScores
 
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
 PREDICTED_ROWS = 128
@@ -98,7 +102,7 @@ class KernelReader(Reader):
             self.traits.rounding.precision,
         )
         if self.traits.value_function == "observational":
-            from exactshap.readers.kernel_machines.observational import bind
+            from exactshap.readers.kernel_machines._observational import bind
 
             if posterior is not None:
                 posterior.refuse_unless_linear(self.traits.value_function)
@@ -118,7 +122,6 @@ class KernelReader(Reader):
                 "Its kernel overflowed on its own training rows",
                 "Fit it again with length scales of the size of the columns' differences",
             )
-
         off = self.expansion.lost(self.traits.rounding.precision)
         if off >= LOST:
             raise UnsupportedStructureError(
@@ -197,3 +200,53 @@ class KernelReader(Reader):
 
 def _n_terms(machine: BoundMachine) -> float:
     return float(machine.n_terms * len(machine.mixture))
+
+
+def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
+    """Extend the reader of a score by the response that a wrapper makes of it."""
+
+    @wraps(read)
+    def read_either(model: Model, request: Request, *names: object) -> Reader:
+        outer = request.outer_response
+        if outer is None or not hasattr(model, outer.call.method):
+            return read(model, request, *names)
+        from exactshap.readers.responses import HybridScores, of_score
+
+        choose_value_function(
+            request, ("interventional", "baseline"), None, owner=f"The {outer.unit} of {type(model).__name__}"
+        )
+        score = read(model, of_score(request), *names)
+        assert isinstance(score, KernelReader)
+        machine = score.strategy.machine
+        background, _ = machine.rows_and_weights()
+        hybrids = HybridScores(
+            partial(_scores, score),
+            has_orders=True,
+            magnitude=float(machine.peak(background).max()),
+            bytes=24.0 * min(machine.tile_values, machine.n_terms * machine.n_columns * len(background)),
+        )
+        return sampled(model, score, hybrids, request)
+
+    return read_either
+
+
+def sampled(model: Model, score: Reader, hybrids: HybridScores, request: Request) -> Reader:
+    """Return the reading of the response that ``model`` makes of a score: of a feature map a pipeline."""
+    from exactshap.readers.responses import SampledResponse
+
+    score.traits = replace(score.traits, model=model)
+    return SampledResponse(score, hybrids, request.outer_response, request, "terms join players")
+
+
+def _scores(score: KernelReader, X: Table) -> RowScores:
+    """Return the scores of one row's hybrids."""
+    from exactshap.readers.responses import ProductScores
+
+    machine = score.strategy.machine
+    present, step = machine.present(score.float_rows(X))[0], machine.tile_values // max(1, machine.n_terms * machine.n_columns)
+
+    def absent() -> Iterator[tuple[slice, np.ndarray]]:
+        return ((rows, machine.absent_of_all(rows)) for rows in slices(len(machine.mixture), step))
+
+    constant = np.broadcast_to(machine.expansion.intercept, machine.n_outputs)
+    return ProductScores.of_row(machine.coefficients, present, absent, constant)

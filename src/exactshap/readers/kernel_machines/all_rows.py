@@ -9,9 +9,8 @@ from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import RBF, from_sklearn, takes_differences
 from exactshap.readers import Outputs, OwnCall, Reader, Request, require_fitted, target_names
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines._response import with_outer_response
-from exactshap.readers.kernel_machines.machine import Expansion, expand
+from exactshap.readers.kernel_machines._expansion import Expansion, expand
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_outer_response
 
 
 @with_outer_response

@@ -15,9 +15,9 @@ from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import RBF, Component, Constant, Kernel, Linear, Matern, Product, RationalQuadratic, ScaledMixture, Sum
 from exactshap.readers import Outputs, Reader, Request
+from exactshap.readers.kernel_machines._expansion import Expansion, Monomials, expand
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines.machine import Expansion, Monomials, expand
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -35,7 +35,7 @@ def read(model: Model, request: Request) -> Reader:
     units = _units(model, points.shape[1])
     slopes, constant = _mean_function(model, points.shape[1])
     # In the user's units from here on: lengthscales take the columns' widths, the kernel the square of the target's scale.
-    kernel = units.kernel(_read_kernel(model.covar_module, points.shape[1], units.widths))
+    kernel = Constant(units.target_scale**2) * _read_kernel(model.covar_module, points.shape[1], units.widths)
     # The kernel has t^2, the prediction needs t: one of them is divided out of the coefficients.
     alpha = _alpha(model, points @ slopes + constant) / units.target_scale
     points, slopes, constant = units.points(points), *units.mean(slopes, constant)
@@ -68,9 +68,6 @@ class _Units:
 
     def points(self, inputs: np.ndarray) -> np.ndarray:
         return inputs if not self.offsets.any() and (self.widths == 1.0).all() else inputs * self.widths + self.offsets
-
-    def kernel(self, kernel: Kernel) -> Kernel:
-        return kernel if self.target_scale == 1.0 else Constant(self.target_scale**2) * kernel
 
     def mean(self, slopes: np.ndarray, constant: float) -> tuple[np.ndarray, float]:
         # s + t (slopes (x - o) / w + constant), written as slopes and a constant of x itself.
@@ -141,13 +138,9 @@ def _predict(model: Model, X: Table) -> np.ndarray:
 
     reference = model.train_inputs[0]
     inputs = torch.as_tensor(X.numeric(), dtype=reference.dtype, device=reference.device)
-    return _predict_posterior(model, inputs) if callable(getattr(model, "posterior", None)) else _predict_array(model, inputs)
-
-
-def _predict_posterior(model: Model, inputs: TableLike) -> np.ndarray:
-    """Return the result of BoTorch's documented call, in the user's units."""
-    import torch
-
+    if not callable(getattr(model, "posterior", None)):
+        return _predict_array(model, inputs)
+    # BoTorch's documented call is in the user's units
     with torch.no_grad():
         return model.posterior(inputs).mean[:, 0].detach().cpu().numpy().astype(float)  # type: ignore[no-any-return]
 
@@ -211,7 +204,7 @@ _KERNELS: dict[str, Callable[[Any, int, np.ndarray], Kernel]] = {
     "RQKernel": lambda kernel, n, widths: RationalQuadratic(
         bandwidth=_numbers(kernel.lengthscale) * widths, alpha=float(_numbers(kernel.alpha)[0])
     ),
-    "RBFKernel": lambda kernel, n, widths: _rbf(kernel, widths),
+    "RBFKernel": lambda kernel, n, widths: RBF(bandwidth=_numbers(kernel.lengthscale) * widths),
     "ScaleKernel": lambda kernel, n, widths: (
         Constant(_numbers(kernel.outputscale)[0]) * _read_form(kernel.base_kernel, n, widths)
     ),
@@ -220,11 +213,6 @@ _KERNELS: dict[str, Callable[[Any, int, np.ndarray], Kernel]] = {
     "AdditiveKernel": lambda kernel, n, widths: Sum(tuple(_read_kernel(part, n, widths) for part in kernel.kernels)),
     "ProductKernel": lambda kernel, n, widths: Product(tuple(_read_kernel(part, n, widths) for part in kernel.kernels)),
 }
-
-
-def _rbf(kernel: Foreign, widths: np.ndarray) -> Kernel:
-    lengthscale = _numbers(kernel.lengthscale)
-    return RBF(bandwidth=lengthscale if (widths == 1.0).all() else lengthscale * widths)
 
 
 def _linear(kernel: Foreign, widths: np.ndarray) -> Kernel:

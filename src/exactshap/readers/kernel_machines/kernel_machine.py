@@ -14,8 +14,8 @@ from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, as_table
 from exactshap.kernels import Kernel, from_sklearn
 from exactshap.readers import Outputs, Reader, Request
+from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines.machine import expand
 
 
 class KernelMachine:

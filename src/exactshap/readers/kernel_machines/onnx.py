@@ -8,8 +8,8 @@ from exactshap._graphs import Attributes, SupportCore, refused
 from exactshap.errors import ModelFormatError
 from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, Reader, Request
+from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines.machine import expand
 
 MAX_DEGREE = 100
 _KERNELS = {"LINEAR": "linear", "POLY": "poly", "RBF": "rbf"}

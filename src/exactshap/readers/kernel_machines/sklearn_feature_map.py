@@ -12,9 +12,8 @@ from exactshap.frames import Table
 from exactshap.games import ProductGame
 from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, sklearn_name
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines._response import sampled, with_outer_response
-from exactshap.readers.kernel_machines.machine import expand
+from exactshap.readers.kernel_machines._expansion import expand
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader, sampled, with_outer_response
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import RowScores

@@ -16,10 +16,9 @@ from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.kernels import Component, Kernel, Matern, Product, Sum, from_sklearn
 from exactshap.readers import Outputs, Reader, Request, require_fitted, target_names
+from exactshap.readers.kernel_machines._expansion import Expansion, expand, merge
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines._response import with_outer_response
-from exactshap.readers.kernel_machines.machine import Expansion, expand, merge
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_outer_response
 
 # Smoothness from which on scikit-learn's Matern kernel is 1 at distance 0 to a few rounding units
 SMOOTH = 0.5

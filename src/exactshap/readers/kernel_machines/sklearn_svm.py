@@ -16,9 +16,8 @@ from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
 from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, OwnCall, Reader, Request, outputs_of, sklearn_name
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
-from exactshap.readers.kernel_machines._response import with_outer_response
-from exactshap.readers.kernel_machines.machine import Expansion, expand
+from exactshap.readers.kernel_machines._expansion import Expansion, expand
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_outer_response
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
@@ -119,7 +118,10 @@ def _pairwise_coefficients(model: Model) -> np.ndarray:
 
 
 def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
-    points = _support_vectors(model)
+    if callable(model.kernel):  # scikit-learn keeps the training rows and the support's numbers
+        points: TableLike = np.asarray(model._BaseLibSVM__Xfit, float)[model.support_]
+    else:
+        points = model.support_vectors_
     kernel = from_sklearn(
         model.kernel,
         points.shape[1],
@@ -128,13 +130,6 @@ def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) ->
         degree=model.degree,
     )
     return expand(kernel, points, coefficients, intercept)
-
-
-def _support_vectors(model: Model) -> TableLike:
-    """Return the support vectors; with a callable kernel scikit-learn keeps the training rows and the support's numbers."""
-    if callable(model.kernel):
-        return np.asarray(model._BaseLibSVM__Xfit, float)[model.support_]
-    return model.support_vectors_
 
 
 def _dense(array: TableLike) -> Any:

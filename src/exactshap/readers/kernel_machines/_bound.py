@@ -15,15 +15,13 @@ from exactshap._runtime.cache import BoundedCache, copied_state
 from exactshap._runtime.slices import slices
 from exactshap.games import ProductGame, with_equal_shares
 from exactshap.kernels import Component
-from exactshap.readers.kernel_machines.machine._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
+from exactshap.readers.kernel_machines._expansion import Expansion, ExpansionPart, Monomials, RadialTerms, cut_terms
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution
 from exactshap.solvers.rkhs import Stability, machine_stability
 
-TILE_BYTES, TABLE_BYTES = (
-    2**25,
-    2**27,
-)  # of a tile of the background and of the tables of its sums: where memory_limit allows them
+# Of a tile of the background and of the tables of its sums: where memory_limit allows them.
+TILE_BYTES, TABLE_BYTES = 2**25, 2**27
 # A sweep of a mixture takes as long as that many single Gaussians (benchmarks/bench_radial.py).
 SWEPT_GAUSSIANS = 25.0
 
@@ -110,11 +108,6 @@ class BoundMachine:
         assert self.background is not None
         assert self.weights is not None
         return self.background, self.weights
-
-    def with_first_rows(self, n: int) -> BoundMachine:
-        """Return the machine bound to the first rows of its background, of equal weights."""
-        background, _ = self.rows_and_weights()
-        return replace(self, background=background[:n], weights=np.full(n, 1.0 / n))
 
     # -- factors -----------------------------------------------------------------------------------------------------
 
@@ -228,7 +221,7 @@ class BoundMachine:
         error, heights = np.zeros(len(values)), {}
         for part in self.expansion.parts:
             other = part.component.unbounded()
-            if other is None or part.points is None:
+            if other is None:
                 error += part.component.relative_error * part.magnitude
             elif part.component.relative_error:
                 key = (id(part.points), *other.key)
@@ -256,7 +249,7 @@ class BoundMachine:
         peak = np.full(len(values), expansion.magnitude + own)
         for part in expansion.parts if expansion.cancels else ():
             rate = part.component.squared
-            if rate is not None and part.points is not None:
+            if rate is not None:
                 norms = (rate * values**2).sum(axis=1) + (rate[:, None] * part.points**2).sum(axis=0).max(initial=0.0)
                 peak += part.magnitude * np.minimum(norms, 1.0 / self.precision)
         if expansion.monomials is not None:
@@ -291,7 +284,6 @@ class BoundMachine:
             squared = terms.kernel.distances(values, terms.points)[:, inside].sum(axis=1)
             total += terms.kernel.profile(squared) @ terms.coefficients.T
         for part in expansion.without_radial.parts:
-            assert part.points is not None
             for term, point in enumerate(part.points.T):
                 hybrid = np.where(inside, values, point)
                 kernel = part.component.matrix(hybrid, point[None, :])[:, 0] / part.component.amplitude
@@ -338,16 +330,11 @@ class Strategy(ABC):
 
 def _stability(machine: BoundMachine, rows: Callable[[], np.ndarray], delta: Any) -> Stability:
     """Gather what the bound needs at its first use: most explanations never use it."""
-    assert machine.background is not None
-    parts = [(part.component, part.coefficients, part.points) for part in machine.expansion.parts if part.points is not None]
-    reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in (rows(), machine.background)])
-    return machine_stability(parts, _moving_monomials(machine), reach, delta)
-
-
-def _moving_monomials(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
-    """Return powers (n_columns, n_monomials) and coefficients (n_outputs, n_monomials) of monomials that are no constants."""
-    monomials = machine.expansion.monomials
-    if monomials is None:
-        return np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))
-    moving = monomials.powers.any(axis=0)
-    return monomials.powers[:, moving], monomials.coefficients[:, moving]
+    parts = [(part.component, part.coefficients, part.points) for part in machine.expansion.parts]
+    powers, slopes = np.zeros((machine.n_columns, 0), int), np.zeros((machine.n_outputs, 0))
+    if (monomials := machine.expansion.monomials) is not None:
+        moving = monomials.powers.any(axis=0)  # constants do not
+        powers, slopes = monomials.powers[:, moving], monomials.coefficients[:, moving]
+    background, _ = machine.rows_and_weights()
+    reach = np.stack([np.abs(values).max(axis=0, initial=0.0) for values in (rows(), background)])
+    return machine_stability(parts, (powers, slopes), reach, delta)

@@ -1,7 +1,4 @@
-"""Add up quadrature over blocks of rows and tiles of the background, by linearity.
-
-Radial kernels of a machine: one sweep over the distances serves all Gaussians of their mixtures.
-"""
+"""Solve the games of a bound machine: by quadrature over tiles of the background, or by tables of its sums."""
 
 from __future__ import annotations
 
@@ -11,14 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from exactshap._runtime.machine import seconds_by_size
+from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.machine import clocked, seconds_by_size
+from exactshap._runtime.slices import slices
 from exactshap.kernels import ScaledMixture
-from exactshap.readers.kernel_machines.machine import BoundMachine, ExpansionPart, Monomials, RadialTerms, Strategy
-from exactshap.semivalues import Semivalue
+from exactshap.readers.kernel_machines._bound import BoundMachine, Strategy
+from exactshap.readers.kernel_machines._expansion import ExpansionPart, Monomials, RadialTerms, cut_terms
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.product import (
+    MAX_FOLDED_PLAYERS,
+    CoalitionTable,
     ExponentialTerms,
+    Folded,
     PreparedMixture,
+    fold,
+    folded_cost,
+    folded_method,
+    folding_pays,
     functional_rules,
     mixture_rules,
     prepare_mixture,
@@ -93,8 +100,15 @@ class Streamed(Strategy):
         """Return the functional game's terms of exponentials of single columns. They need no arrays of factors."""
         machine = self.machine
         # Hybrid rows need factors of the background as well, and groups products of several: only the others are exponentials.
-        found = [] if machine.replaces_columns or machine.has_groups else [_exponential(block) for block in machine.blocks]
-        return tuple(terms for terms in found if terms is not None) if None not in found else ()
+        if machine.replaces_columns or machine.has_groups:
+            return ()
+        found = []
+        for block in machine.blocks:
+            rates = block.component.exponential_rates() if isinstance(block, ExpansionPart) else None
+            if rates is None or isinstance(block, Monomials):
+                return ()
+            found.append(ExponentialTerms(block.points, *rates, block.coefficients))
+        return tuple(found)
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes of background tiles, a block's factors and all rows' sums."""
@@ -133,19 +147,15 @@ class Streamed(Strategy):
 
         def solve(n: int) -> Solution:
             # Bound anew, as factors of the background are made for each block
-            sample = machine if m == n_background else machine.with_first_rows(m)
+            sample = machine
+            if m < n_background:
+                background, _ = machine.rows_and_weights()
+                sample = replace(machine, background=background[:m], weights=np.full(m, 1.0 / m))
             return Streamed(sample).solve(few[np.arange(n) % len(few)], semivalue, order)
 
         method = solve(1).method  # the first loads the kernels and makes the nodes
         one, each = seconds_by_size(solve, SAMPLE_ROWS, patience=PATIENCE)
         return Cost((n_blocks * one + (n_rows - n_blocks) * each) * n_background / m, method=method)
-
-
-def _exponential(block: ExpansionPart | Monomials) -> ExponentialTerms | None:
-    rates = block.component.exponential_rates() if isinstance(block, ExpansionPart) else None
-    if rates is None or not isinstance(block, ExpansionPart) or block.points is None:
-        return None
-    return ExponentialTerms(block.points, *rates, block.coefficients)
 
 
 def solve_radial(machine: BoundMachine, values: np.ndarray, semivalue: Semivalue) -> Part:
@@ -194,3 +204,81 @@ def radial_memory(machine: BoundMachine, n_rows: int) -> float:
     rows = min(max(BLOCK_VALUES, width * columns), n_rows * width * columns)
     sums = n_rows * machine.n_outputs * (3.0 * machine.n_players + 8.0)
     return 8.0 * ((1.0 + float(machine.has_groups)) * (2.0 * tile + rows) + sums)
+
+
+# Factors of one sub-block of rows: 2 MiB.
+FACTOR_VALUES = 2**18
+
+
+class FoldedBackground(Strategy):
+    """Sum up a machine's background in tables where that pays, and keep them if all fit.
+
+    Other requests are streamed. Results do not depend on what is kept: tables have the same bits when they are
+    computed again for each block of rows, or after unpickling.
+    """
+
+    def __init__(self, machine: BoundMachine) -> None:
+        self.machine, self.streamed, self._cache = machine, Streamed(machine), BoundedCache()
+        d = machine.n_players
+        self.kept = d <= MAX_FOLDED_PLAYERS and 2**d * machine.n_terms <= machine.table_values
+        # Large blocks, as tables that are not kept are computed again for each.
+        self.block_rows = 1024 if self.pays(find("shapley"), 1) and not self.kept else None
+
+    def pays(self, semivalue: Semivalue, order: int) -> bool:
+        """Say whether this method pays, for any rows."""
+        machine = self.machine
+        # Tables that are made again for each call take as long as ten rows of a sweep of the mixtures (benchmarks/bench_radial.py)
+        if order == 1 and machine.n_radial and not self.kept:
+            return False
+        sizes = machine.n_players, len(machine.mixture), machine.n_terms, machine.n_outputs
+        return folding_pays(*sizes, semivalue, order, machine.swept_terms if order == 1 else None)
+
+    def solve(self, values: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
+        if not self.pays(semivalue, order):
+            return self.streamed.solve(values, semivalue, order)
+        machine = self.machine
+        coalitions = CoalitionTable(len(values), machine.n_players, machine.n_outputs)
+        # A table has 2^d cells for each term: blocks hold as many terms as their tables fit.
+        width = max(1, machine.table_values // 2**machine.n_players)
+        blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
+        for number, block in enumerate(blocks):
+            folded = self._folded(number, len(blocks), block)
+            for rows in slices(len(values), FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns)):
+                coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
+        method = folded_method(machine.n_players, len(machine.mixture))
+        return machine.finish(coalitions.part(semivalue, order, method), values, semivalue, order)
+
+    def _folded(self, number: int, n_blocks: int, block: ExpansionPart | Monomials) -> Folded:
+        machine = self.machine
+
+        def make() -> Folded:
+            return fold(machine.background_tiles(block), machine.n_players, block.coefficients.shape[1])
+
+        if not self.kept:
+            return make()
+        table = "folded", number
+        return self._cache.get(table) or self._cache.get_or_make(table, make, keep=n_blocks)
+
+    def memory(self, n_rows: int, order: int) -> float:
+        """Return the bytes of tables, a background tile and its copy, and the rows' coalitions."""
+        machine = self.machine
+        streamed = self.streamed.memory(n_rows, order)
+        if not self.pays(find("shapley"), order):
+            return streamed
+        coalitions = 2.0**machine.n_players
+        tables = min(coalitions * machine.n_terms, max(machine.table_values, coalitions))
+        tile = min(float(machine.tile_values), len(machine.mixture) * machine.n_terms * float(machine.n_players))
+        return streamed + 8.0 * (tables + 0.8 * tile + n_rows * machine.n_outputs * coalitions)
+
+    def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
+        """Return the cost of the rows and of the tables. Tables are made once, or once per block of rows."""
+        if not self.pays(semivalue, order):
+            return self.streamed.cost(few, n_rows, semivalue, order, n_blocks)
+        machine = self.machine
+        n_background, tables = len(machine.mixture), 1 if self.kept else n_blocks
+        # of all terms at a row
+        factors = min(clocked(lambda: [machine.grouped(block.factors(few)) for block in machine.blocks]) for _ in range(2))
+        sizes = n_background, machine.n_terms, machine.n_players, machine.n_outputs, order
+        # The cost of no rows is that of the tables alone.
+        again = (tables - 1) * folded_cost(0, *sizes).seconds
+        return folded_cost(n_rows, *sizes) + Cost(factors / len(few) * (n_rows + tables * n_background) + again)

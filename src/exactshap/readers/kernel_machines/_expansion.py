@@ -20,18 +20,17 @@ from exactshap.kernels import Component, Kernel, ScaledMixture
 class ExpansionPart:
     """Hold one component of the kernel over some training rows: f(x) gains sum_l coefficients[l] prod_j k_j(x_j, points[j, l]).
 
-    ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in. For a monomial
-    component the training rows are summed up already and ``points`` is None: one term, k_j = x_j ** power.
+    ``points (n_columns, n_terms)``, ``coefficients (n_outputs, n_terms)`` with the amplitude folded in.
     """
 
     component: Component
     coefficients: np.ndarray
-    points: np.ndarray | None
+    points: np.ndarray
     magnitude: float  # sum of the |coefficients| before any summation over training rows
 
     def factors(self, X: np.ndarray) -> np.ndarray:
         """Return the one-column factors (n_rows, n_columns, n_terms)."""
-        return self.component.factors(X, self.points) if self.points is not None else self.component.monomial(X)[:, :, None]
+        return self.component.factors(X, self.points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,7 @@ class Expansion:
         lost, magnitudes = defaultdict[int, float](float), defaultdict[int, float](float)
         for part in self.parts:
             rate = part.component.squared
-            if rate is None or part.points is None:
+            if rate is None:
                 continue
             kernel = id(part.points) if part.component.relative_error > 0.0 else id(part)
             norm = float((rate[:, None] * part.points**2).sum(axis=0).max(initial=0.0))
@@ -120,7 +119,7 @@ class Expansion:
         """Return the radial kernels that only constants multiply. The weights of their Gaussians sum to 1."""
         members: dict[tuple[int, int], list[ExpansionPart]] = {}
         for part in self.parts:
-            if part.component.member_of is not None and part.points is not None:
+            if part.component.member_of is not None:
                 members.setdefault((id(part.component.member_of), id(part.points)), []).append(part)
         return tuple(
             RadialTerms(some[0].component.member_of, np.sum([part.coefficients for part in some], axis=0), some[0].points)  # type: ignore[arg-type]
@@ -213,5 +212,4 @@ def cut_terms(block: ExpansionPart | Monomials, width: int) -> Iterator[Expansio
         if isinstance(block, Monomials):
             yield Monomials(block.powers[:, terms], coefficients, block.magnitudes[terms])
         else:
-            points = None if block.points is None else np.ascontiguousarray(block.points[:, terms])
-            yield ExpansionPart(block.component, coefficients, points, block.magnitude)
+            yield replace(block, coefficients=coefficients, points=np.ascontiguousarray(block.points[:, terms]))
