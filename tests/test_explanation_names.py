@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from exactshap import Explainer, Explanation
-from exactshap.results.report.interactive import pack
+from exactshap.results.report._interactive import pack
 
 matplotlib.use("Agg")
 from matplotlib import pyplot

@@ -17,9 +17,7 @@ from command import run
 from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import as_days, filtered_rows
-from exactshap.results.report._interactive import own_script, render_interactive, vega
-from exactshap.results.report.interactive import pack
-from exactshap.results.report.interactive._data import rounded
+from exactshap.results.report._interactive import own_script, pack, render_interactive, rounded, vega
 from explanation_factory import bilinear, linear
 from pages import EVIL
 from tolerances import FOUR_DIGITS, FOUR_DIGITS_ADDED, PIXELS, roundings

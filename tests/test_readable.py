@@ -12,7 +12,7 @@ from exactshap.app._page import answer_html
 from exactshap.cli.commands import show_explanation
 from exactshap.results.data import readable
 from exactshap.results.report import render
-from exactshap.results.report.interactive import pack
+from exactshap.results.report._interactive import pack
 from explanation_factory import linear
 from tolerances import roundings
 

@@ -31,9 +31,8 @@ from exactshap.results.plots import current_palette, palette
 from exactshap.results.report import _figures as figures
 from exactshap.results.report import _svg as svg
 from exactshap.results.report import render, write_shares_report
-from exactshap.results.report._content import choose_rows, content
-from exactshap.results.report._interactive import render_interactive
-from exactshap.results.report.interactive import pack
+from exactshap.results.report._figures import choose_rows, content
+from exactshap.results.report._interactive import pack, render_interactive
 from explanation_factory import bilinear, linear
 from pages import EVIL as HOSTILE
 from pages import Page

@@ -10,7 +10,7 @@ import pytest
 from exactshap._runtime.process_settings import without_collection
 
 HEAVY = {"dask", "matplotlib", "numba", "pandas", "polars", "pyarrow", "scipy", "shap", "skops", "sklearn", "torch"}
-NOT_NEEDED = ("exactshap.decompose", "exactshap.results.report.interactive")
+NOT_NEEDED = ("exactshap.decompose", "exactshap.results.report._interactive")
 
 DEMO = """
 import gc, json, sys

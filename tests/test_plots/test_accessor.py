@@ -16,7 +16,7 @@ from sklearn.svm import SVR
 
 from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
-from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
+from exactshap.results.plots.rows import draw_interactions, prepare_interactions
 from explanation_factory import bilinear, linear
 
 NAMES = ["age", "price in $ (a$b)", "city=NY", "<b>bold</b>", "x4", "x5"]

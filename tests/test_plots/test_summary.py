@@ -18,12 +18,9 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.explainer import Explainer
 from exactshap.readers.additive import AdditiveModel
 from exactshap.results.plots import draw_marginals, draw_prepared, palette, prepare_marginals
-from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
-from exactshap.results.plots.overview import prepare_heatmap, prepare_paths, prepare_violin
-from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
-from exactshap.results.plots.shapes import draw_shape, prepare_shape
-from exactshap.results.plots.summary import prepare_bars, prepare_swarm
-from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
+from exactshap.results.plots.rows import draw_intervals, draw_waterfall, prepare_intervals, prepare_waterfall
+from exactshap.results.plots.scatter import draw_scatter, draw_shape, prepare_scatter, prepare_shape, strongest_colour
+from exactshap.results.plots.summary import prepare_bars, prepare_heatmap, prepare_paths, prepare_swarm, prepare_violin
 from explanation_factory import bilinear, linear
 from tolerances import NORMAL_TAILS, assert_close, roundings
 

@@ -22,7 +22,7 @@ import scale_cases as cases
 from exactshap import Explainer, decompose_r2
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.scale import GlobalImportance, GlobalQuantiles, PartialR2, PartialRidge, Partition
-from exactshap.scale._importance import ExactSums
+from exactshap.scale._statistics import ExactSums
 from tolerances import assert_close
 
 pa = pytest.importorskip("pyarrow")

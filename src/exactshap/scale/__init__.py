@@ -10,11 +10,10 @@ from exactshap.decompose.r2 import PartialR2
 from exactshap.frames.stored import StoredTable
 from exactshap.scale._columns import output_columns
 from exactshap.scale._dataset import explain_dataset
-from exactshap.scale._importance import GlobalImportance
 from exactshap.scale._mapped import MappedFunction
 from exactshap.scale._partition import Partition
-from exactshap.scale._quantiles import GlobalQuantiles
 from exactshap.scale._ridge import PartialRidge
+from exactshap.scale._statistics import GlobalImportance, GlobalQuantiles
 
 __all__ = [
     "GlobalImportance",

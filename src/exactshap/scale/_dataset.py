@@ -27,10 +27,9 @@ from exactshap.frames.stored import (
     warn_of_words,
 )
 from exactshap.results.data import counted
-from exactshap.scale._batches import Batch, Work, cut
-from exactshap.scale._importance import GlobalImportance
-from exactshap.scale._manifest import Manifest, check_place, check_run
+from exactshap.scale._batches import Batch, Manifest, Work, check_place, check_run, cut
 from exactshap.scale._partition import Partition, checked_batch_rows, named_columns, wanted_files
+from exactshap.scale._statistics import GlobalImportance
 
 
 @dataclass(frozen=True, repr=False)

@@ -20,8 +20,7 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, ModelFormatError, warn
 from exactshap.frames import Table, as_table
 from exactshap.results.data import counted, fingerprint
-from exactshap.scale._carrier import Carried
-from exactshap.scale._identity import object_digest
+from exactshap.scale._pickled import Carried, object_digest
 
 # SHA-256, after the array: NumPy reads such a file as well.
 _DIGEST_BYTES = 32

@@ -16,11 +16,18 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_y
 from exactshap.explainer import Explainer, Forecast, require_score
 from exactshap.frames import Table, as_table, with_dtypes_of
 from exactshap.frames.stored import StoredFile, find_files, first_rows, is_index
-from exactshap.scale._bad_rows import REFUSALS, explain_what_is_possible, first_refused
-from exactshap.scale._carrier import PackedOnce
 from exactshap.scale._columns import join_columns, layout_of
-from exactshap.scale._identity import explainer_identity
-from exactshap.scale._tables import as_frame, check_types, csv_types, in_library_of, with_categories
+from exactshap.scale._pickled import PackedOnce, explainer_identity
+from exactshap.scale._tables import (
+    REFUSALS,
+    as_frame,
+    check_types,
+    csv_types,
+    explain_what_is_possible,
+    first_refused,
+    in_library_of,
+    with_categories,
+)
 
 _POLICIES = ("raise", "mark")
 # Largest default number of rows of a batch: more saves nothing.

@@ -18,7 +18,7 @@ from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import as_table, is_missing, warn_of_other_order
 from exactshap.results.comparison._comparison import Comparison, compare
-from exactshap.results.comparison._picture import draw_cohorts
+from exactshap.results.comparison._report import draw_cohorts
 from exactshap.results.data import (
     ExplanationData,
     as_days,

@@ -14,8 +14,7 @@ from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, InputTypeError
 from exactshap.results.comparison._drift import data_drift
-from exactshap.results.comparison._picture import draw_comparison
-from exactshap.results.comparison._report import CHANGED, statuses, thresholds_of, write_comparison
+from exactshap.results.comparison._report import CHANGED, draw_comparison, statuses, thresholds_of, write_comparison
 from exactshap.results.data import (
     ExplanationData,
     bootstrap_deviations,

@@ -24,7 +24,7 @@ from exactshap.results.data._cells import row_name as row_name
 from exactshap.results.data._certificate import Certificate as Certificate
 from exactshap.results.data._certificate import near_one as near_one
 from exactshap.results.data._certificate import without_noise as without_noise
-from exactshap.results.data._concat import concat as concat
+from exactshap.results.data._conversion import concat as concat
 from exactshap.results.data._conversion import from_solution as from_solution
 from exactshap.results.data._conversion import to_frame as to_frame
 from exactshap.results.data._conversion import to_shap as to_shap
@@ -41,6 +41,7 @@ from exactshap.results.data._facts import headline as headline
 from exactshap.results.data._facts import index_title as index_title
 from exactshap.results.data._facts import readable as readable
 from exactshap.results.data._facts import value_function_sentence as value_function_sentence
+from exactshap.results.data._frames import NamedValues as NamedValues
 from exactshap.results.data._frames import frame_kind as frame_kind
 from exactshap.results.data._frames import frame_of as frame_of
 from exactshap.results.data._frames import write_parquet as write_parquet
@@ -51,7 +52,6 @@ from exactshap.results.data._importance import expansion as expansion
 from exactshap.results.data._importance import importance as importance
 from exactshap.results.data._importance import interval_around as interval_around
 from exactshap.results.data._importance import normal_reach as normal_reach
-from exactshap.results.data._named_values import NamedValues as NamedValues
 from exactshap.results.data._names_elsewhere import answers_keywords as answers_keywords
 from exactshap.results.data._names_elsewhere import called_here as called_here
 from exactshap.results.data._names_elsewhere import keyword_here as keyword_here

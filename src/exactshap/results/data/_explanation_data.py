@@ -13,7 +13,7 @@ from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import as_table, warn_of_other_order
 from exactshap.results.data import _validation as validation
 from exactshap.results.data._certificate import Certificate
-from exactshap.results.data._named_values import NamedValues
+from exactshap.results.data._frames import NamedValues
 
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance", *validation.OPTIONAL)
 _PER_OUTPUT = tuple(name for name in _PER_ROW if name not in ("tolerance", "approximation_error"))

@@ -7,16 +7,16 @@ Explanations have one output; features beyond ``max_display`` are shown as one; 
 from __future__ import annotations
 
 from exactshap.results.plots._accessor import PlotAccessor as PlotAccessor
-from exactshap.results.plots._columns import Shown as Shown
-from exactshap.results.plots._columns import cell_words as cell_words
-from exactshap.results.plots._palette import current_palette as current_palette
-from exactshap.results.plots._palette import dark_palette as dark_palette
-from exactshap.results.plots._palette import palette
-from exactshap.results.plots._pyplot import escape as escape
-from exactshap.results.plots._pyplot import name_lines as name_lines
-from exactshap.results.plots._pyplot import new_axes as new_axes
-from exactshap.results.plots._pyplot import shortened as shortened
-from exactshap.results.plots._pyplot import without_frame as without_frame
+from exactshap.results.plots._drawing import Shown as Shown
+from exactshap.results.plots._drawing import cell_words as cell_words
+from exactshap.results.plots._drawing import current_palette as current_palette
+from exactshap.results.plots._drawing import dark_palette as dark_palette
+from exactshap.results.plots._drawing import escape as escape
+from exactshap.results.plots._drawing import name_lines as name_lines
+from exactshap.results.plots._drawing import new_axes as new_axes
+from exactshap.results.plots._drawing import palette
+from exactshap.results.plots._drawing import shortened as shortened
+from exactshap.results.plots._drawing import without_frame as without_frame
 from exactshap.results.plots.summary import places_of as places_of
 from exactshap.results.plots.summary import swarm_offsets as swarm_offsets
 from exactshap.results.plots.two_samples import Marginal as Marginal

@@ -21,22 +21,38 @@ from exactshap.results.data import (
     refuse_name,
     row_name,
 )
-from exactshap.results.plots._pyplot import fitted
-from exactshap.results.plots.interactions import draw_interactions, prepare_interactions
-from exactshap.results.plots.intervals import draw_intervals, prepare_intervals
-from exactshap.results.plots.overview import (
+from exactshap.results.plots._drawing import fitted
+from exactshap.results.plots.rows import (
+    draw_image,
+    draw_interactions,
+    draw_intervals,
+    draw_text,
+    draw_waterfall,
+    prepare_interactions,
+    prepare_intervals,
+    prepare_waterfall,
+)
+from exactshap.results.plots.scatter import (
+    check_main_effects,
+    draw_scatter,
+    draw_shape,
+    prepare_scatter,
+    prepare_shape,
+    strongest_colour,
+)
+from exactshap.results.plots.summary import (
+    MAX_DOTS,
+    draw_bars,
     draw_heatmap,
     draw_paths,
+    draw_swarm,
     draw_violin,
+    prepare_bars,
     prepare_heatmap,
     prepare_paths,
+    prepare_swarm,
     prepare_violin,
 )
-from exactshap.results.plots.scatter import draw_scatter, prepare_scatter, strongest_colour
-from exactshap.results.plots.shaped import draw_image, draw_text
-from exactshap.results.plots.shapes import check_main_effects, draw_shape, prepare_shape
-from exactshap.results.plots.summary import MAX_DOTS, draw_bars, draw_swarm, prepare_bars, prepare_swarm
-from exactshap.results.plots.waterfall import draw_waterfall, prepare_waterfall
 
 
 @dataclass(frozen=True, repr=False)

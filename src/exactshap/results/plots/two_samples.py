@@ -12,9 +12,9 @@ from exactshap._runtime.types import Axes, TableLike
 from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import as_days, cell_text, near_one
-from exactshap.results.plots._palette import current_palette
-from exactshap.results.plots._pyplot import (
+from exactshap.results.plots._drawing import (
     CATEGORY_WIDTH,
+    current_palette,
     date_axis,
     escape,
     in_lines,

@@ -10,9 +10,9 @@ from exactshap.results.report._page import write_report as write_report
 from exactshap.results.report._svg import Scale as Scale
 from exactshap.results.report._svg import minus_signs as minus_signs
 from exactshap.results.report._svg import number as number
-from exactshap.results.report._template import colour_variables as colour_variables
-from exactshap.results.report._template import now as now
-from exactshap.results.report._template import template as template
-from exactshap.results.report._template import write_page as write_page
+from exactshap.results.report._words import colour_variables as colour_variables
+from exactshap.results.report._words import now as now
+from exactshap.results.report._words import template as template
+from exactshap.results.report._words import write_page as write_page
 from exactshap.results.report.shares import marginal_panel as marginal_panel
 from exactshap.results.report.shares import write_shares_report as write_shares_report

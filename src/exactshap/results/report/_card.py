@@ -14,8 +14,7 @@ from exactshap._runtime.optional import require
 from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, game_sentence, importance
 from exactshap.results.report._svg import number
-from exactshap.results.report._template import now, template, write_page
-from exactshap.results.report._words import estimate, installed, limits, report_facts
+from exactshap.results.report._words import estimate, installed, limits, now, report_facts, template, write_page
 
 _IN_CARD = ("Model", "Output", "Question", "Method")
 _OF_DATA = ("Data", "Background", "Data hash")

@@ -15,10 +15,9 @@ from exactshap._runtime.types import Column
 from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, named_target, observe, response
 from exactshap.results.report import _figures as figures
-from exactshap.results.report._content import Content, content
+from exactshap.results.report._figures import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
-from exactshap.results.report._template import template, write_page
-from exactshap.results.report._words import page_words
+from exactshap.results.report._words import page_words, template, write_page
 
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
 

@@ -14,7 +14,7 @@ from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, st
 from exactshap.results.plots import Marginal
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._figures import STEP, bar_from_zero, label_room
-from exactshap.results.report._template import now, template, write_page
+from exactshap.results.report._words import now, template, write_page
 
 _LIMITS = {
     "MMD2": (

@@ -1,16 +1,87 @@
-"""Identify explainers, for runs that are resumed."""
+"""Pickle objects for workers once, and identify objects by what they do."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import pickle
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from exactshap import __version__
+from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.optional import first_installed
 from exactshap._runtime.types import TableLike
 from exactshap.explainer import Explainer
 from exactshap.results.data import fingerprint
+
+# Objects that a process keeps unpacked.
+_KEPT = 4
+_WORD = "unpacked"
+_UNPACKED = BoundedCache()
+
+Kind = TypeVar("Kind")
+
+
+def pack(content: Any) -> tuple[str, bytes]:
+    """Return the digest and the pickle of an object; cloudpickle, if installed, pickles local functions by value."""
+    try:
+        data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        library = first_installed(("cloudpickle",))
+        if library is None:
+            raise
+        data = importlib.import_module(library).dumps(content)
+    return hashlib.sha256(data).hexdigest(), data
+
+
+def unpack(digest: str, data: bytes) -> Any:
+    """Return the object, unpacked at most once in this process.
+
+    >>> one = unpack(*pack([1, 2]))
+    >>> one is unpack(*pack([1, 2]))
+    True
+    """
+    return _UNPACKED.get_or_make((_WORD, digest), lambda: pickle.loads(data), keep=_KEPT)
+
+
+class PackedOnce:
+    """Pickle an object's state once, and unpickle it once per process; a copy is packed again."""
+
+    _packed: tuple[str, bytes] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._packed is None:
+            self._packed = pack({name: value for name, value in self.__dict__.items() if name != "_packed"})
+        return _unpacked, (type(self), *self._packed)
+
+    def __copy__(self) -> Self:
+        return _filled(type(self), {**self.__dict__, "_packed": None})
+
+
+class Carried(PackedOnce):
+    """Wrap a function to be pickled once and unpickled once per process.
+
+    >>> one = pickle.loads(pickle.dumps(Carried(len)))
+    >>> one("ab")
+    2
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+
+def _unpacked(kind: type[Kind], digest: str, data: bytes) -> Kind:
+    return _filled(kind, {**unpack(digest, data), "_packed": (digest, data)})
+
+
+def _filled(kind: type[Kind], state: dict[str, Any]) -> Kind:
+    one = kind.__new__(kind)
+    one.__dict__.update(state)
+    return one
 
 
 def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
