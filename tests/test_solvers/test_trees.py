@@ -140,10 +140,10 @@ def many_trees():
 def kinds(background=None, **settings):
     """Return how many trees go by tables and without them."""
     prepared = prepare_trees(many_trees(), [(j,) for j in range(12)], background, **settings)
-    counts = [0 if engine is None else engine.trees.n_trees for engine in (prepared.tables, prepared.rest)]
-    assert sum(counts) == 9
-    assert prepared.engines(1) == tuple(engine for engine in (prepared.tables, prepared.rest) if engine is not None)
-    return prepared, counts[0]
+    used = (prepared.deep,) if prepared.tables is None else (prepared.tables, prepared.rest)
+    assert prepared.engines(1) == tuple(engine for engine in used if engine is not None)
+    assert sum(engine.trees.n_trees for engine in prepared.engines(1)) == 9
+    return prepared, 0 if prepared.tables is None else prepared.tables.trees.n_trees
 
 
 def test_trees_are_chosen_within_the_limit(monkeypatch):
@@ -160,7 +160,7 @@ def test_trees_are_chosen_within_the_limit(monkeypatch):
     assert 0 < chosen[1] < 9
     assert chosen == sorted(chosen)
     without = kinds(MANY_ROWS, memory_limit=0)[0]
-    assert without.rest is without.deep, "prepared once"
+    assert without.engines(1)[0] is without.deep, "prepared once"
 
 
 def test_dummies_get_exactly_nothing():

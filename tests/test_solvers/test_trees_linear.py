@@ -73,7 +73,7 @@ def test_tables_patterns_and_some_of_both_agree(gaps, order):
     by_patterns = solved(trees, ALONE, X, background, None, "k-sii", order, 0.0)
     for limit in (2.0**30, 2.0**17, 2.0**14):
         prepared = prepare_trees(trees, ALONE, background, memory_limit=limit)
-        tabled, others = prepared.linear._split(0, order)
+        tabled, others = prepared.linear.engines[0]._split(order)
         assert (len(tabled.root) > 0, len(others.leaves.node) > 0) == (True, limit < 2.0**30)
         by_tables = solve_trees(prepared, X, find("k-sii"), order)
         assert_close(by_tables.values, by_patterns.values, 300.0, 400, 5)

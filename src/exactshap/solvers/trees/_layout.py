@@ -6,18 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.trees._kernels import (
-    Groups,
-    Routes,
-    Structure,
-    TableRows,
-    count_below,
-    fill_columns,
-    fill_groups,
-    mark_groups,
-    multiply_down,
-    sum_forecast,
-)
+from exactshap.solvers.trees import _kernels as kernels
 from exactshap.trees import FlatTrees
 from exactshap.trees.ensemble import Paths, offsets_of, parents, paths
 
@@ -57,31 +46,38 @@ class TableLayout:
     """Hold the leaves and groups of an ensemble."""
 
     leaves: Paths
-    groups: Groups
+    groups: kernels.Groups
 
     @property
     def n_groups(self) -> int:
         return len(self.groups.root)
 
 
-def structure(trees: FlatTrees, player_of_column: np.ndarray) -> Structure:
+def structure(trees: FlatTrees, player_of_column: np.ndarray) -> kernels.Structure:
     """Count what is above and below each node."""
     parent, _ = parents(trees)
     player = np.where(trees.feature >= 0, player_of_column[trees.feature], -1).astype(np.int32)
     counts = tuple(np.empty(trees.n_nodes, np.int32) for _ in range(4))
-    count_below(parent, player, *counts)
-    return Structure(player_of_column, parent, player, *counts)
+    kernels.count_below(parent, player, *counts)
+    return kernels.Structure(player_of_column, parent, player, *counts)
 
 
-def forecast(trees: FlatTrees, shape: Structure) -> TableForecast:
-    """Forecast what tables would cost in each tree."""
-    cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
-    n_players = np.zeros(trees.n_nodes, np.int32)
+def _marked(
+    trees: FlatTrees, shape: kernels.Structure, max_bits: int, *, leave_out: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the least cost of each node's subtree by tables, the players of groups, and which nodes are roots of groups."""
+    cost, n_players, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, np.int32), np.zeros(trees.n_nodes, bool)
     # An empty ensemble (a constant model) has no groups to mark
     if trees.n_nodes:
-        mark_groups(shape, trees.left, trees.right, MAX_BITS, NOMINAL_ROWS, False, cost, n_players, is_root)
+        kernels.mark_groups(shape, trees.left, trees.right, max_bits, NOMINAL_ROWS, leave_out, cost, n_players, is_root)
+    return cost, n_players, is_root
+
+
+def forecast(trees: FlatTrees, shape: kernels.Structure) -> TableForecast:
+    """Forecast what tables would cost in each tree."""
+    cost, n_players, is_root = _marked(trees, shape, MAX_BITS, leave_out=False)
     sums = np.zeros((4, trees.n_trees))
-    sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL_COST, sums)
+    kernels.sum_forecast(trees.tree_start, shape, is_root, n_players, LEAF_CELL_COST, sums)
     return TableForecast(
         is_root=is_root,
         fits=np.isfinite(cost[trees.tree_start[:-1]]),
@@ -100,10 +96,10 @@ def outputs_of_trees(trees: FlatTrees) -> np.ndarray:
     return np.logical_or.reduceat(trees.value != 0.0, trees.tree_start[:-1])
 
 
-def products_above(shape: Structure, factors: np.ndarray) -> np.ndarray:
+def products_above(shape: kernels.Structure, factors: np.ndarray) -> np.ndarray:
     """Return for each node the product of the edge factors (n_nodes,) above it; those at roots do not count."""
     out = np.ones(len(factors))
-    multiply_down(shape.parent, factors, out)
+    kernels.multiply_down(shape.parent, factors, out)
     return out
 
 
@@ -113,34 +109,21 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
 
 
-def lay_out(trees: FlatTrees, shape: Structure) -> TableLayout:
+def lay_out(trees: FlatTrees, shape: kernels.Structure) -> TableLayout:
     """Cut trees of finite cost into groups of leaves with one table."""
     leaves = paths(trees, shape.player_of_column)
     return TableLayout(leaves, cut(trees, shape, np.flatnonzero(forecast(trees, shape).is_root), leaves.node, trees.value))
 
 
-def small_groups(trees: FlatTrees, shape: Structure, max_bits: int) -> np.ndarray:
+def small_groups(trees: FlatTrees, shape: kernels.Structure, max_bits: int) -> np.ndarray:
     """Return the roots of groups of at most ``max_bits`` bits; leaves below splits on more players are in none."""
-    cost, is_root = np.zeros(trees.n_nodes), np.zeros(trees.n_nodes, bool)
-    if trees.n_nodes:
-        n_players = np.zeros(trees.n_nodes, np.int32)
-        mark_groups(shape, trees.left, trees.right, max_bits, NOMINAL_ROWS, True, cost, n_players, is_root)
-    return np.flatnonzero(is_root)
+    return np.flatnonzero(_marked(trees, shape, max_bits, leave_out=True)[2])
 
 
-def cut(trees: FlatTrees, shape: Structure, root: np.ndarray, node: np.ndarray, value: np.ndarray) -> Groups:
+def cut(trees: FlatTrees, shape: kernels.Structure, root: np.ndarray, node: np.ndarray, value: np.ndarray) -> kernels.Groups:
     """Return the groups below ``root``, with leaves by their place in ``node``, -1 where they have none."""
-    groups = _empty_groups(trees, shape, root)
-    leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
-    leaf_of_node[node] = np.arange(len(node))
-    fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, value)
-    return groups
-
-
-def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Groups:
-    n_leaves, n_conditions = shape.leaves[root], shape.depth[root] + shape.internal[root]
-    leaf_start, condition_start = offsets_of(n_leaves), offsets_of(n_conditions)
-    return Groups(
+    leaf_start, condition_start = offsets_of(shape.leaves[root]), offsets_of(shape.depth[root] + shape.internal[root])
+    groups = kernels.Groups(
         root=root.astype(np.int64),
         tree=(np.searchsorted(trees.tree_start, root, side="right") - 1).astype(np.int64),
         n_above=shape.depth[root].astype(np.int64),
@@ -154,19 +137,23 @@ def _empty_groups(trees: FlatTrees, shape: Structure, root: np.ndarray) -> Group
         first_output=np.empty(len(root), np.int64),
         last_output=np.empty(len(root), np.int64),
     )
+    leaf_of_node = np.full(trees.n_nodes, -1, np.int64)
+    leaf_of_node[node] = np.arange(len(node))
+    kernels.fill_groups(groups, shape, trees.left, trees.right, leaf_of_node, value)
+    return groups
 
 
-def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) -> TableRows:
+def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) -> kernels.TableRows:
     """Lay the table rows of all groups for sets of 1..order players."""
     binomials, offsets = binomials_and_offsets(n_players, order)
     groups = layout.groups
     column_start = np.zeros(len(groups.root) + 1, np.int64)
     common = (groups, layout.leaves, order, binomials, offsets, n_outputs)
     # The first pass counts the columns of each group, the second writes them
-    fill_columns(*common, False, column_start, np.empty(0, np.int64))
+    kernels.fill_columns(*common, False, column_start, np.empty(0, np.int64))
     column_start = np.cumsum(column_start)
     columns = np.empty(column_start[-1], np.int64)
-    fill_columns(*common, True, column_start, columns)
+    kernels.fill_columns(*common, True, column_start, columns)
     table_start = offsets_of(np.diff(column_start) << groups.n_bits)
     group = np.repeat(np.arange(layout.n_groups), np.diff(column_start))
     # Ascending within a group, as :class:`TableRows` promises
@@ -176,7 +163,7 @@ def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) ->
     masks = np.zeros((layout.n_groups, n_registers if n_registers <= MAX_REGISTERS else 0), np.uint8)
     if masks.size:
         np.bitwise_or.at(masks, (group, columns // 8), (1 << columns % 8).astype(np.uint8))
-    return TableRows(column_start, columns, table_start, masks, binomials, offsets)
+    return kernels.TableRows(column_start, columns, table_start, masks, binomials, offsets)
 
 
 def smallest_first(needed: np.ndarray, wanted: np.ndarray, limit: float) -> np.ndarray:
@@ -198,7 +185,7 @@ def runs_of(place: np.ndarray, size: float) -> list[tuple[int, int]]:
     return list(zip(firsts, [*firsts[1:], len(place)], strict=True)) if len(place) else []
 
 
-def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
+def routes_of(trees: FlatTrees, groups: kernels.Groups) -> kernels.Routes:
     """Return the splits above groups, and each tree's splits and groups."""
     n_conditions = np.diff(groups.condition_start)
     place = np.arange(len(groups.condition_node)) - np.repeat(groups.condition_start[:-1], n_conditions)
@@ -210,7 +197,7 @@ def routes_of(trees: FlatTrees, groups: Groups) -> Routes:
     split_start = np.searchsorted(split, trees.tree_start)
     walk = np.concatenate([split, inside])
     walk = walk[np.argsort(np.searchsorted(trees.tree_start, walk, side="right"), kind="stable")]
-    return Routes(
+    return kernels.Routes(
         group_start=np.searchsorted(groups.tree, np.arange(trees.n_trees + 1)),
         split_start=split_start,
         split=split.astype(np.int32),

@@ -19,7 +19,7 @@ from exactshap._native import Handle
 from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part
-from exactshap.solvers.trees._kernels import Background, Structure, sweep_leaf_rows, sweep_leaves
+from exactshap.solvers.trees import _kernels as kernels
 from exactshap.solvers.trees._layout import NOMINAL_ROWS, sum_by_tree
 from exactshap.solvers.trees._path_engine import VISIT_COST, WalkEngine, leaf_sums, single_leaves, steps_bytes, visit_shares
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum
@@ -49,6 +49,8 @@ PATTERN_BITS = 32
 class LeafEngine(WalkEngine):
     """Solve by patterns, leaf by leaf, in linear memory; orders above 1 and paths of over 32 players are walked."""
 
+    called = "leaf by leaf"
+
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         if order > 1:
             return super().solve(columns, semivalue, order)
@@ -59,9 +61,9 @@ class LeafEngine(WalkEngine):
         scale = np.full(columns.shape[1], single_leaves(self.trees) * self.weights.sum())
         weights = path_weights(semivalue, 1, min(self.shape.n_path_players, PATTERN_BITS))[1]
         steps = self.steps
-        background = Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
+        background = kernels.Background(self.background, self.weights, weights, self.shape.player_of_column, *self._sizes)
         if columns.shape[1] <= self.one_by_one_rows:
-            sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
+            kernels.sweep_leaf_rows(np.ascontiguousarray(columns.T), steps, background, out, scale)
         else:
             self._sweep_blocks(columns, steps, background, out, scale)
         values, scale = np.ascontiguousarray(out.transpose(2, 1, 0)) * self.unit, scale * self.unit
@@ -144,14 +146,14 @@ class LeafEngine(WalkEngine):
         return min(most_dense(n), self.shape.n_path_players), min(LOW_BITS, n.bit_length())
 
     def _sweep_blocks(
-        self, columns: np.ndarray, steps: Handle, background: Background, out: np.ndarray, scale: np.ndarray
+        self, columns: np.ndarray, steps: Handle, background: kernels.Background, out: np.ndarray, scale: np.ndarray
     ) -> None:
         given = Handle(background)
         for block in slices(columns.shape[1], BLOCK_ROWS):
             part = np.ascontiguousarray(columns[:, block])
             # The kernel writes contiguous rows, which a slice of ``out`` does not have
             values = np.zeros((*out.shape[:2], part.shape[1]))
-            sweep_leaves(part, steps, given, values, scale[block])
+            kernels.sweep_leaves(part, steps, given, values, scale[block])
             out[:, :, block] = values
 
 
@@ -176,7 +178,7 @@ def _sparse_cost(n_background: int) -> float:
     return PAIR_COST + SCAN_COST * n_background
 
 
-def leaf_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
+def leaf_costs(trees: FlatTrees, shape: kernels.Structure, n_background: int) -> np.ndarray:
     """Return each tree's cost of a row leaf by leaf, in look-ups."""
     m = np.arange(shape.n_path_players + 1.0)
     costs = np.where(m <= most_dense(n_background), _dense_cost(m, n_background), _sparse_cost(n_background))[shape.distinct]

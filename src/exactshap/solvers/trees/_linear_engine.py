@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import binom
@@ -22,21 +21,7 @@ from exactshap._runtime.cache import BoundedCache, copied_state
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
-from exactshap.solvers.trees._kernels import (
-    Chosen,
-    LeafParts,
-    LinearTables,
-    Patterns,
-    Structure,
-    TableRows,
-    Tables,
-    fill_linear_tables,
-    fill_patterns,
-    forest_of,
-    sweep_linear_leaves,
-    sweep_linear_sets,
-    sweep_linear_tables,
-)
+from exactshap.solvers.trees import _kernels as kernels
 from exactshap.solvers.trees._layout import (
     TableLayout,
     binomials_and_offsets,
@@ -46,7 +31,6 @@ from exactshap.solvers.trees._layout import (
     runs_of,
     small_groups,
     smallest_first,
-    structure,
 )
 from exactshap.solvers.trees._sums import whole_weights
 from exactshap.solvers.trees._table_engine import path_weights
@@ -66,7 +50,7 @@ MIN_PATTERNS = 4
 # Values of sets are padded to so many, and many of them to more, as in linear_tables.cpp.
 LANES, WIDE_LANES = 4, 16
 # Of leaves that all rows meet.
-EVERY_ROW = Chosen(np.zeros(0, np.int64), np.zeros((0, 0), bool))
+EVERY_ROW = kernels.Chosen(np.zeros(0, np.int64), np.zeros((0, 0), bool))
 # A part or a player of a pattern, in numbers of a table's cell (1 ns and 0.3 ns).
 PATTERN_STEPS = 3.0
 
@@ -76,7 +60,7 @@ class FunctionLeaves:
     """Hold the leaves with a function in one output, with its parts by player; ``functions`` are those of all nodes."""
 
     leaves: Paths
-    parts: LeafParts
+    parts: kernels.LeafParts
 
     def take(self, chosen: np.ndarray) -> FunctionLeaves:
         """Return some of the leaves; those of a tree stay together."""
@@ -112,13 +96,13 @@ class TabledLeaves:
 
     given: FunctionLeaves
     root: np.ndarray  # of each group
-    tables: Tables
-    rows: TableRows
-    linear: LinearTables
+    tables: kernels.Tables
+    rows: kernels.TableRows
+    linear: kernels.LinearTables
 
     @classmethod
     def of(
-        cls, trees: FlatTrees, shape: Structure, root: np.ndarray, given: FunctionLeaves, n_players: int, order: int
+        cls, trees: FlatTrees, shape: kernels.Structure, root: np.ndarray, given: FunctionLeaves, n_players: int, order: int
     ) -> TabledLeaves:
         """Return the leaves with a function in the groups below ``root``."""
         groups = cut(trees, shape, root, given.leaves.node, np.ones((trees.n_nodes, 1)))
@@ -136,9 +120,9 @@ class TabledLeaves:
         n_values = np.diff(rows.column_start) - 1  # of sets and the scale
         step = np.where(n_values > WIDE_LANES, WIDE_LANES, LANES)
         width = (1 + np.diff(start)) * (-(-n_values // step) * step)
-        linear = LinearTables(start, (keys % trees.n_features).astype(np.int32), offsets_of(width << groups.n_bits))
+        linear = kernels.LinearTables(start, (keys % trees.n_features).astype(np.int32), offsets_of(width << groups.n_bits))
         routes = routes_of(trees, groups)
-        tables = Tables(forest_of(trees), groups, routes, given.leaves, np.zeros(1, np.int64), np.zeros(0))
+        tables = kernels.Tables(kernels.forest_of(trees), groups, routes, given.leaves, np.zeros(1, np.int64), np.zeros(0))
         return cls(given, root, tables, rows, linear)
 
     @functools.cached_property
@@ -167,104 +151,94 @@ class TabledLeaves:
         return Handle(self.tables), Handle(self.rows), Handle(self.linear)
 
 
-class _Question(NamedTuple):
-    """Name what is solved of an output."""
-
-    output: int
-    semivalue: Semivalue
-    order: int
-
-
 @dataclass(frozen=True, eq=False)
 class LinearEngine:
-    """Solve linear functions of leaves by patterns of background rows, kept if they fit ``limit`` bytes."""
+    """Solve linear functions of leaves with one output by patterns of background rows, kept if they fit ``limit`` bytes."""
 
     trees: FlatTrees
-    outputs: tuple[FunctionLeaves, ...]
-    shape: Structure
+    given: FunctionLeaves
+    shape: kernels.Structure
     n_players: int
     background: np.ndarray  # (n_features, n_background)
     weights: np.ndarray
     limit: float
+    share: float  # of the limits, which all outputs have together
     cache: BoundedCache = field(default_factory=BoundedCache)
+    one_by_one_rows, called = 0, "linear leaves"
 
     __getstate__ = copied_state
 
     @classmethod
-    def of(
+    def of_outputs(
         cls,
         trees: FlatTrees,
-        player_of_column: np.ndarray,
+        shape: kernels.Structure,
         n_players: int,
         background: np.ndarray,
         weights: np.ndarray,
         limit: float,
-    ) -> LinearEngine:
-        """Return the engine of an ensemble with linear leaves; ``background`` (n_background, n_features) is rounded already."""
-        assert trees.linear is not None
-        leaves = paths(trees, player_of_column)
-        # A leaf may have a function in some outputs only: each output drops the leaves that have none there
-        some = (trees.linear if trees.n_outputs == 1 else trees.linear.pick(o) for o in range(trees.n_outputs))
-        outputs = tuple(_function_leaves(leaves, functions, player_of_column, n_players) for functions in some)
-        shape = structure(trees, player_of_column)
-        return cls(trees, outputs, shape, n_players, np.ascontiguousarray(background.T), weights, limit)
+    ) -> tuple[LinearEngine, ...]:
+        """Return the engine of each output; ``background`` (n_background, n_features) is rounded already."""
+        leaves, columns = paths(trees, shape.player_of_column), np.ascontiguousarray(background.T)
+        engines = []
+        for one in map(trees.pick, range(trees.n_outputs)):
+            assert one.linear is not None
+            # A leaf may have a function in some outputs only: each output drops the leaves that have none there
+            given = _function_leaves(leaves, one.linear, shape.player_of_column, n_players)
+            engines.append(cls(one, given, shape, n_players, columns, weights, limit, 1.0 / trees.n_outputs))
+        return tuple(engines)
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         self._refuse_gaps(columns)
-        n_rows, n_outputs = columns.shape[1], self.trees.n_outputs
-        _, offsets = binomials_and_offsets(self.n_players, order)
-        values, scale = np.zeros((n_rows, int(offsets[-1]), n_outputs)), np.zeros((n_rows, n_outputs))
-        for o in range(n_outputs):
-            values[:, :, o], scale[:, o] = self._solve_output(columns, _Question(o, semivalue, order))
-        full = self._full(columns)
-        largest = scale.max(axis=1, initial=0.0)
-        return Part(values, np.zeros_like(full), full, self._method, error_bound=np.zeros(n_rows), scale=largest)
-
-    def _solve_output(self, columns: np.ndarray, question: _Question) -> tuple[np.ndarray, np.ndarray]:
-        o, _, order = question
-        _, offsets = binomials_and_offsets(self.n_players, order)
-        values, scale = np.zeros((columns.shape[1], int(offsets[-1]))), np.zeros(columns.shape[1])
-        tabled, others = self._split(o, order)
+        n_rows, n_sets = columns.shape[1], int(binomials_and_offsets(self.n_players, order)[1][-1])
+        values, scale = np.zeros((n_rows, n_sets)), np.zeros(n_rows)
+        tabled, others = self._split(order)
         if len(tabled.root):
             missing = tabled.missing(columns)
-            sweep_linear_tables(columns, *tabled.packed, self._cells(question), missing, values, scale)
+            kernels.sweep_linear_tables(columns, *tabled.packed, self._cells(semivalue, order), missing, values, scale)
             if len(missing):
                 # A missing cell switches some leaves of a group off, which no code tells
-                key = ("missing", o, order) if self._has_gaps else None
+                key = ("missing", order) if self._has_gaps else None
                 patterns = self._patterns_of(tabled.given, key)
-                chosen = Chosen(tabled.groups_of_leaves, missing)
-                self._sweep_patterns(columns, patterns, chosen, question, values, scale)
-        patterns = self._patterns_of(others, ("patterns", o, order))
-        self._sweep_patterns(columns, patterns, EVERY_ROW, question, values, scale)
-        _, unit = self._whole_weights
-        return values * unit, scale * unit
+                chosen = kernels.Chosen(tabled.groups_of_leaves, missing)
+                self._sweep_patterns(columns, patterns, chosen, semivalue, order, values, scale)
+        patterns = self._patterns_of(others, ("patterns", order))
+        self._sweep_patterns(columns, patterns, EVERY_ROW, semivalue, order, values, scale)
+        _, unit = whole_weights(self.weights)
+        X, full = np.ascontiguousarray(columns.T), np.zeros((n_rows, 1))
+        add_leaf_functions(X, apply(self.trees, X), self.trees.linear, full, np.zeros(0))
+        method = f"linear leaves against {len(self.weights)} background row{'s' if len(self.weights) > 1 else ''}"
+        return Part(
+            (values * unit)[:, :, None], np.zeros_like(full), full, method, error_bound=np.zeros(n_rows), scale=scale * unit
+        )
 
     def _sweep_patterns(
         self,
         columns: np.ndarray,
-        patterns: Iterator[tuple[FunctionLeaves, Handle | Patterns]],
-        chosen: Chosen,
-        question: _Question,
+        patterns: Iterator[tuple[FunctionLeaves, Handle | kernels.Patterns]],
+        chosen: kernels.Chosen,
+        semivalue: Semivalue,
+        order: int,
         values: np.ndarray,
         scale: np.ndarray,
     ) -> None:
         """Add the values of leaves without tables, pattern by pattern of the background."""
-        weights, order, first = self._weights(question), question.order, 0
+        weights, first = self._weights(semivalue, order), 0
         for some, of_some in patterns:
             group = chosen.group[first : first + len(some.leaves.node)]
             first += len(some.leaves.node)
             common = (columns, self._forest, some.leaves, some.parts, of_some, chosen._replace(group=group))
             if order == 1:
-                sweep_linear_leaves(*common, weights[1], values, scale)
+                kernels.sweep_linear_leaves(*common, weights[1], values, scale)
             else:
                 _refuse_sets(some, order)
-                sweep_linear_sets(*common, weights, *binomials_and_offsets(self.n_players, order), values, scale)
+                kernels.sweep_linear_sets(*common, weights, *binomials_and_offsets(self.n_players, order), values, scale)
 
-    def _split(self, o: int, order: int) -> tuple[TabledLeaves, FunctionLeaves]:
+    def _split(self, order: int) -> tuple[TabledLeaves, FunctionLeaves]:
         """Return the leaves to solve by tables, the smallest groups up to the limit, and the others."""
 
         def make() -> tuple[TabledLeaves, FunctionLeaves]:
-            given = self.outputs[o]
+            given = self.given
             wide = given.leaves.node[(np.diff(given.leaves.start) > MAX_TABLE_PLAYERS) | ~given.has_bits]
             root = small_groups(self.trees, self.shape, MAX_GROUP_BITS)
             if len(self.weights) < MIN_PATTERNS:
@@ -274,17 +248,17 @@ class LinearEngine:
                 owner = np.repeat(np.arange(len(root)), np.diff(groups.leaf_start))
                 root = np.delete(root, owner[groups.leaf >= 0])
             tabled = TabledLeaves.of(self.trees, self.shape, root, given, self.n_players, order)
-            limit = min(self.limit, TABLE_BYTES) / len(self.outputs)
+            limit = self.share * min(self.limit, TABLE_BYTES)
             fits = smallest_first(tabled.bytes_of_groups, np.ones(len(root), bool), limit)  # so that the most leaves fit
             if not fits.all():
                 tabled = TabledLeaves.of(self.trees, self.shape, root[fits], given, self.n_players, order)
             return tabled, given.take(np.flatnonzero(~np.isin(given.leaves.node, tabled.given.leaves.node)))
 
-        return self.cache.get_or_make(("split", o, order), make, keep=3 * len(self.outputs))  # type: ignore[no-any-return]
+        return self.cache.get_or_make(("split", order), make, keep=3)  # type: ignore[no-any-return]
 
-    def _cells(self, question: _Question) -> np.ndarray:
-        """Return the tables of an output, filled once for a semivalue."""
-        tabled, weights = self._split(question.output, question.order)[0], self._weights(question)
+    def _cells(self, semivalue: Semivalue, order: int) -> np.ndarray:
+        """Return the tables, filled once for a semivalue."""
+        tabled, weights = self._split(order)[0], self._weights(semivalue, order)
         groups, table_start = tabled.tables.groups, tabled.linear.table_start
 
         def make() -> np.ndarray:
@@ -294,44 +268,29 @@ class LinearEngine:
             for first, last in runs_of(np.append(0.0, needed)[groups.leaf_start[:-1]], CHUNK_BYTES):
                 some = tabled.given.take(np.arange(groups.leaf_start[first], groups.leaf_start[last]))
                 part = cells[table_start[first] : table_start[last]]
-                fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
+                kernels.fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
             return cells
 
-        return self.cache.get_or_make(("tables", *question), make, keep=len(self.outputs))  # type: ignore[no-any-return]
-
-    @property
-    def _method(self) -> str:
-        return f"linear leaves against {len(self.weights)} background row{'s' if len(self.weights) > 1 else ''}"
+        return self.cache.get_or_make(("tables", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
 
     @functools.cached_property
     def _forest(self) -> Handle:
-        return Handle(forest_of(self.trees))
+        return Handle(kernels.forest_of(self.trees))
 
-    @property
-    def _whole_weights(self) -> tuple[np.ndarray, float]:
-        return whole_weights(self.weights)
-
-    def _weights(self, question: _Question) -> np.ndarray:
-        o, semivalue, order = question
-        largest = int(np.diff(self.outputs[o].leaves.start).max(initial=0)) + 1
-        return self.cache.get_or_make(("weights", *question), lambda: path_weights(semivalue, order, largest), keep=4)  # type: ignore[no-any-return]
-
-    def _full(self, columns: np.ndarray) -> np.ndarray:
-        """Return v(D) of the functions, (n_rows, n_outputs)."""
-        X, out = np.ascontiguousarray(columns.T), np.zeros((columns.shape[1], self.trees.n_outputs))
-        assert self.trees.linear is not None
-        add_leaf_functions(X, apply(self.trees, X), self.trees.linear, out, np.zeros(0))
-        return out
+    def _weights(self, semivalue: Semivalue, order: int) -> np.ndarray:
+        largest = int(np.diff(self.given.leaves.start).max(initial=0)) + 1
+        make = functools.partial(path_weights, semivalue, order, largest)
+        return self.cache.get_or_make(("weights", semivalue, order), make, keep=4)  # type: ignore[no-any-return]
 
     # --- patterns of the background ------------------------------------------------------------------------------------
 
     @functools.cached_property
     def held(self) -> float:
         """The bytes that are kept between calls: tables of single players, and the other leaves' patterns where they fit."""
-        return sum(self._held(o, 1) for o in range(len(self.outputs)))
+        return self._held(1)
 
-    def _held(self, o: int, order: int) -> float:
-        tabled, others = self._split(o, order)
+    def _held(self, order: int) -> float:
+        tabled, others = self._split(order)
         of_missing = self._kept_bytes(tabled.given) if self._has_gaps else 0.0
         return float(tabled.bytes_of_groups.sum()) + self._kept_bytes(others) + of_missing
 
@@ -342,30 +301,30 @@ class LinearEngine:
 
     def _kept_bytes(self, given: FunctionLeaves) -> float:
         needed = float(given.pattern_bytes @ given.bounds(len(self.weights)))
-        return needed if needed * len(self.outputs) <= self.limit else 0.0
+        return needed if needed <= self.share * self.limit else 0.0
 
     def _patterns_of(
         self, given: FunctionLeaves, key: tuple[object, ...] | None
-    ) -> Iterator[tuple[FunctionLeaves, Handle | Patterns]]:
+    ) -> Iterator[tuple[FunctionLeaves, Handle | kernels.Patterns]]:
         """Yield leaves with the background's patterns at them, kept under ``key`` if there is room."""
         if not len(given.leaves.node):
             return
         if key is not None and self._kept_bytes(given):
-            yield given, self.cache.get_or_make(key, lambda: Handle(self._patterns(given)), keep=2 * len(self.outputs))
+            yield given, self.cache.get_or_make(key, lambda: Handle(self._patterns(given)), keep=2)
             return
         # Whole leaves go into a chunk; the bound on a leaf's patterns stands in for their number, which only a pass would tell
         for first, last in runs_of(np.cumsum(given.pattern_bytes * given.bounds(len(self.weights))), CHUNK_BYTES):
             some = given.take(np.arange(first, last))
             yield some, self._patterns(some)
 
-    def _patterns(self, given: FunctionLeaves) -> Patterns:
+    def _patterns(self, given: FunctionLeaves) -> kernels.Patterns:
         n = len(given.leaves.node)
         start, moment_start, none = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64), np.zeros(0)
-        common = (self.background, self._whole_weights[0], self._forest, given.leaves, given.parts)
+        common = (self.background, whole_weights(self.weights)[0], self._forest, given.leaves, given.parts)
         # The first pass counts, the second fills
-        fill_patterns(*common, False, Patterns(start, moment_start, np.zeros(0, np.uint64), none, none, none))
+        kernels.fill_patterns(*common, False, kernels.Patterns(start, moment_start, np.zeros(0, np.uint64), none, none, none))
         n_patterns = int(start[-1])
-        patterns = Patterns(
+        patterns = kernels.Patterns(
             start,
             moment_start,
             failed=np.zeros(n_patterns, np.uint64),
@@ -373,39 +332,38 @@ class LinearEngine:
             size=np.zeros(n_patterns),
             moment=np.zeros(int(moment_start[-1])),
         )
-        fill_patterns(*common, True, patterns)
+        kernels.fill_patterns(*common, True, patterns)
         return patterns
 
     # --- cost and refusals ---------------------------------------------------------------------------------------------
 
     def memory(self, n_rows: int, order: int) -> float:
-        """Return the bytes besides the rows that are not held already."""
-        of_order = 0.0 if order == 1 else sum(self._held(o, order) for o in range(len(self.outputs)))
-        return of_order + 2.0 * CHUNK_BYTES
+        """Return the bytes besides the rows that are not held already; outputs are solved one after the other."""
+        return (0.0 if order == 1 else self._held(order)) + self.share * 2.0 * CHUNK_BYTES
 
     def work(self, order: int) -> float:
         """Return the steps of one row: the numbers of its cells, and the parts and players of patterns."""
-        steps = 0.0
-        for o in range(len(self.outputs)):
-            tabled, others = self._split(o, order)
-            steps += float((np.diff(tabled.linear.table_start) >> tabled.tables.groups.n_bits).sum())
-            n_parts = np.diff(others.parts.part_start)
-            # Singles share the sums of a pattern over its parts; each larger set has to form its own
-            each = n_parts + (others.sets(order) if order == 1 else (n_parts + 1.0) * others.sets(order))
-            steps += PATTERN_STEPS * float(each @ others.bounds(len(self.weights)))
-        return steps
+        tabled, others = self._split(order)
+        steps = float((np.diff(tabled.linear.table_start) >> tabled.tables.groups.n_bits).sum())
+        n_parts = np.diff(others.parts.part_start)
+        # Singles share the sums of a pattern over its parts; each larger set has to form its own
+        each = n_parts + (others.sets(order) if order == 1 else (n_parts + 1.0) * others.sets(order))
+        return steps + PATTERN_STEPS * float(each @ others.bounds(len(self.weights)))
+
+    def block_work(self, n_rows: int, order: int) -> float:
+        return n_rows * self.work(order)
 
     def _refuse_gaps(self, columns: np.ndarray) -> None:
         """Refuse missing cells at wide leaves that have no bits for columns off their paths."""
-        for given in self.outputs:
-            unknown = np.unique(given.parts.column[np.repeat(given.parts.bit == 0, np.diff(given.parts.term_start))])
-            for rows in (columns, self.background) if len(unknown) else ():
-                if np.isnan(rows[unknown]).any():
-                    raise UnsupportedStructureError(
-                        f"A leaf joins more than {PATTERN_BITS} players, and columns of its function off its path are missing",
-                        f"First column {int(unknown[np.isnan(rows[unknown]).any(axis=1)][0])}",
-                        "Impute it, join players by groups=, or sample with Explainer(model.predict, background)",
-                    )
+        parts = self.given.parts
+        unknown = np.unique(parts.column[np.repeat(parts.bit == 0, np.diff(parts.term_start))])
+        for rows in (columns, self.background) if len(unknown) else ():
+            if np.isnan(rows[unknown]).any():
+                raise UnsupportedStructureError(
+                    f"A leaf joins more than {PATTERN_BITS} players, and columns of its function off its path are missing",
+                    f"First column {int(unknown[np.isnan(rows[unknown]).any(axis=1)][0])}",
+                    "Impute it, join players by groups=, or sample with Explainer(model.predict, background)",
+                )
 
 
 def _refuse_sets(given: FunctionLeaves, order: int) -> None:
@@ -463,7 +421,7 @@ def _function_leaves(leaves: Paths, functions: LinearLeaves, player_of_column: n
     known = every[slot] == keys if len(every) else np.zeros(len(keys), bool)
     place = (slot - leaves.start[keys // n_players]).astype(np.uint64)
     bit = np.where(known, np.uint64(1) << np.where(known, place, 0).astype(np.uint64), np.uint64(0))
-    parts = LeafParts(
+    parts = kernels.LeafParts(
         part_start=offsets_of(np.bincount(keys // n_players, minlength=len(leaves.node))),
         player=(keys % n_players).astype(np.int32),
         bit=bit.astype(np.uint64),
@@ -505,11 +463,11 @@ def _some_leaves(leaves: Paths, chosen: np.ndarray) -> Paths:
     )
 
 
-def _some_parts(parts: LeafParts, chosen: np.ndarray) -> LeafParts:
+def _some_parts(parts: kernels.LeafParts, chosen: np.ndarray) -> kernels.LeafParts:
     """Return the parts of some of the leaves."""
     part_start, of = taken(parts.part_start, chosen)
     term_start, terms = taken(parts.term_start, of)
-    return LeafParts(
+    return kernels.LeafParts(
         part_start=part_start,
         player=parts.player[of],
         bit=parts.bit[of],

@@ -15,36 +15,17 @@ from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.slices import slices
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import Part, coarse_bound, enough_nodes, set_sizes
-from exactshap.solvers.trees._kernels import (
-    EmptySteps,
-    SetRule,
-    SetWeights,
-    Steps,
-    Structure,
-    fill_steps,
-    forest_of,
-    sweep_leaf_sets,
-    sweep_outputs,
-    sweep_pairs,
-    sweep_path_pairs,
-    sweep_paths,
-    sweep_rows,
-    walk_sets,
-    walk_singles,
-)
+from exactshap.solvers.trees import _kernels as kernels
 from exactshap.solvers.trees._layout import binomials_and_offsets, outputs_of_trees, products_above, sum_by_tree
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, Paths, cover_shares, paths
-from exactshap.trees.ensemble import NodeArrays, sum_leaf_values
+from exactshap.trees.ensemble import sum_leaf_values
 
 # Products and sums of one sweep: within the second-level cache.
 WORK_BYTES = 2**21
 # Rows of one sweep at most.
 MAX_SWEPT_ROWS = 128
-# Coefficients of every split for all three states are not worth filling for so few rows: one row takes half the time without them
-# (forests of depth 8 to 14; pairs likewise), four rows the same, twelve up to 1.7 times as long.
-ONE_BY_ONE_ROWS = 3
 # A split at one node of the rule, in table look-ups (measured: 1.2 ns, for one row 8 ns, and 0.5 ns).
 NODE_COST = 4.0
 # Outputs from which leaves are added for all of them at once. Of 8 to 50 outputs (forests of 500 to 13,000 leaves) 200 rows take
@@ -89,22 +70,23 @@ class DeepEngine:
     """
 
     trees: FlatTrees
-    shape: Structure
+    shape: kernels.Structure
     n_players: int
     cache: BoundedCache = field(default_factory=BoundedCache, kw_only=True)
 
     @property
     def steps(self) -> Handle:
         """Return the splits in depth-first order, kept."""
-        return self.cache.get(("steps",)) or self.cache.get_or_make(("steps",), self._make_steps, keep=1)  # type: ignore[no-any-return]
-
-    def _make_steps(self) -> Handle:
-        return Handle(make_steps(self.trees, self.shape))
+        return self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)
 class PathEngine(DeepEngine):
     """Integrate along the paths by quadrature: cover ratios, any depth, O(n_splits n_nodes) per row."""
+
+    # Coefficients of every split for all three states are not worth filling for so few rows: one row takes half the time without them
+    # (forests of depth 8 to 14; pairs likewise), four rows the same, twelve up to 1.7 times as long.
+    one_by_one_rows, called = 3, "quadrature along the paths"
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         question = self.question(semivalue, order)
@@ -128,10 +110,8 @@ class PathEngine(DeepEngine):
 
     def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         """Return the rules of an index and order. They are kept, as they take longer than one row's walk."""
-        question = "question", semivalue, order
-        return self.cache.get(question) or self.cache.get_or_make(  # type: ignore[no-any-return]
-            question, lambda: self._make_question(semivalue, order), keep=1
-        )
+        make = functools.partial(self._make_question, semivalue, order)
+        return self.cache.get_or_make(("question", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
 
     def _make_question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         rules = [path_rule(semivalue, size, order, self.shape.n_path_players) for size in set_sizes(order)]
@@ -156,12 +136,11 @@ class PathEngine(DeepEngine):
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the splits in depth-first order, kept; beyond order 1 the paths of all leaves."""
-        return 1.4 * steps_bytes(self.trees) + (32.0 * self._splits_above_leaves if order > 1 else 0.0)
+        splits_above_leaves = float(self.shape.depth[self.trees.feature < 0].sum()) if order > 1 else 0.0
+        return 1.4 * steps_bytes(self.trees) + 32.0 * splits_above_leaves
 
-    @functools.cached_property
-    def _splits_above_leaves(self) -> float:
-        # Kept, as each call asks for its memory
-        return float(self.shape.depth[self.trees.feature < 0].sum())
+    def block_work(self, n_rows: int, order: int) -> float:
+        return n_rows * self.work(order)
 
     def work(self, order: int) -> float:
         singles = float(path_costs(self.trees, self.shape, order).sum()) * self.trees.n_outputs
@@ -174,12 +153,12 @@ class PathEngine(DeepEngine):
         player_of = self.shape.player_of_column
         scale += self.of_single_leaves
         if self.trees.n_outputs >= OUTPUTS_TOGETHER:
-            sweep_outputs(columns, steps, player_of, nodes, self._lanes(nodes, out.shape[0] * out.shape[1]), out, scale)
+            kernels.sweep_outputs(columns, steps, player_of, nodes, self._lanes(nodes, out.shape[0] * out.shape[1]), out, scale)
             return
-        if columns.shape[1] <= ONE_BY_ONE_ROWS:
-            sweep_rows(np.ascontiguousarray(columns.T), steps, player_of, nodes, out, scale)
+        if columns.shape[1] <= self.one_by_one_rows:
+            kernels.sweep_rows(np.ascontiguousarray(columns.T), steps, player_of, nodes, out, scale)
             return
-        sweep_paths(columns, steps, player_of, nodes, self._lanes(nodes, len(out)), out, scale)
+        kernels.sweep_paths(columns, steps, player_of, nodes, self._lanes(nodes, len(out)), out, scale)
 
     def _sweep_pairs(
         self, columns: np.ndarray, nodes: np.ndarray, out: np.ndarray, singles: np.ndarray, scale: np.ndarray
@@ -191,12 +170,12 @@ class PathEngine(DeepEngine):
         player_of = self.shape.player_of_column
         if len(singles):
             scale += self.of_single_leaves
-        if columns.shape[1] <= ONE_BY_ONE_ROWS:
+        if columns.shape[1] <= self.one_by_one_rows:
             rows = np.ascontiguousarray(columns.T)
-            sweep_pairs(rows, self.steps, player_of, nodes, out, self.n_players, singles, scale)
+            kernels.sweep_pairs(rows, self.steps, player_of, nodes, out, self.n_players, singles, scale)
             return
         n_lanes = self._lanes(nodes, len(out))
-        sweep_path_pairs(columns, self.steps, player_of, nodes, n_lanes, out, self.n_players, singles, scale)
+        kernels.sweep_path_pairs(columns, self.steps, player_of, nodes, n_lanes, out, self.n_players, singles, scale)
 
     def _lanes(self, nodes: np.ndarray, n_sums: int) -> int:
         """Return the rows to sweep at once, within the second-level cache."""
@@ -208,8 +187,13 @@ class PathEngine(DeepEngine):
         leaves: Paths = self.cache.get_or_make(("leaves",), lambda: paths(trees, self.shape.player_of_column), keep=1)
         largest = float(question.binomials[min(self.shape.n_path_players, self.n_players), size])
         n_lanes = int(np.clip(WORK_BYTES // (8 * max(largest, 1.0)), 1, MAX_SWEPT_ROWS))
-        sweep_leaf_sets(
-            columns, forest_of(trees), leaves, SetRule(size, *of_size.rule, question.binomials, question.offsets), n_lanes, out
+        kernels.sweep_leaf_sets(
+            columns,
+            kernels.forest_of(trees),
+            leaves,
+            kernels.SetRule(size, *of_size.rule, question.binomials, question.offsets),
+            n_lanes,
+            out,
         )
 
 
@@ -225,14 +209,14 @@ class WalkEngine(DeepEngine):
         trees, n_rows = self.trees, columns.shape[1]
         binomials, offsets = binomials_and_offsets(self.n_players, order)
         weights = path_weights(semivalue, order, self.shape.n_path_players)
-        common = (forest_of(trees), self.shape.player)
-        of_order = weights[1] if order == 1 else SetWeights(weights, binomials, offsets)
+        common = (kernels.forest_of(trees), self.shape.player)
+        of_order = weights[1] if order == 1 else kernels.SetWeights(weights, binomials, offsets)
         parts = []
         # A walk adds one background row after the other; blocks keep the rounding from growing with their number
         for rows in slices(len(self.weights), ROWS_IN_TURN):
             out, scale = np.zeros((n_rows, offsets[order + 1], trees.n_outputs)), np.zeros((n_rows, trees.n_outputs))
             background = np.ascontiguousarray(self.background[:, rows])
-            walk = walk_singles if order == 1 else walk_sets
+            walk = kernels.walk_singles if order == 1 else kernels.walk_sets
             walk(columns, background, self.weights[rows], *common, of_order, out, scale)
             parts.append((out, scale))
         out, scale = (pairwise_sum(sums) for sums in zip(*parts, strict=True))
@@ -247,10 +231,11 @@ class WalkEngine(DeepEngine):
 
     def work(self, order: int) -> float:
         sets = sum(math.comb(self.shape.n_path_players, size) for size in range(2, order + 1))
-        return float(walk_costs(self.trees, self.shape, len(self.weights)).sum()) * self.trees.n_outputs * (1.0 + sets)
+        visits = len(self.weights) * float(visit_shares(self.trees, self.shape).sum())
+        return VISIT_COST * visits * self.trees.n_outputs * (1.0 + sets)
 
 
-def path_costs(trees: FlatTrees, shape: Structure, order: int = 1) -> np.ndarray:
+def path_costs(trees: FlatTrees, shape: kernels.Structure, order: int = 1) -> np.ndarray:
     """Return each tree's cost of a row and an output by quadrature, in look-ups.
 
     It is one visit per split and node of the rule, or one per leaf and player where outputs are added together.
@@ -263,17 +248,12 @@ def path_costs(trees: FlatTrees, shape: Structure, order: int = 1) -> np.ndarray
     return NODE_COST * nodes * (1.0 + sum_by_tree(trees, trees.feature >= 0))
 
 
-def visit_shares(trees: FlatTrees, shape: Structure) -> np.ndarray:
+def visit_shares(trees: FlatTrees, shape: kernels.Structure) -> np.ndarray:
     r"""Return the probability that two random rows both reach each node.
 
     .. math:: \prod_e (1 - (1 - s_e)^2) \text{ over the shares s of the edges above}
     """
     return products_above(shape, 1.0 - (1.0 - cover_shares(trees)) ** 2)
-
-
-def walk_costs(trees: FlatTrees, shape: Structure, n_background: int) -> np.ndarray:
-    """Return each tree's cost of a row by walks, in look-ups."""
-    return VISIT_COST * n_background * sum_by_tree(trees, visit_shares(trees, shape))
 
 
 def leaf_sums(trees: FlatTrees, columns: np.ndarray) -> np.ndarray:
@@ -365,7 +345,7 @@ def steps_bytes(trees: FlatTrees) -> float:
     return 0.5 * trees.n_nodes * (57.0 + 16.0 * trees.n_outputs)
 
 
-def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
+def make_steps(trees: FlatTrees, shape: kernels.Structure) -> kernels.Steps:
     """List the splits of each tree in depth-first order."""
     is_split = trees.feature >= 0
     n, before = int(is_split.sum()), np.concatenate([[0], np.cumsum(is_split)]).astype(np.int64)
@@ -373,13 +353,9 @@ def make_steps(trees: FlatTrees, shape: Structure) -> Steps:
     is_right, is_leaf = np.empty(n, bool), np.empty((n, 2), bool)
     tree_start = before[trees.tree_start]
     share, value = np.empty((n, 2)), np.empty((n, 2, trees.n_outputs))
-    out = EmptySteps(node, level, is_right, above, end, is_leaf, share, value)
-    fill_steps(forest_of(trees), shape, cover_shares(trees), out)
-    return Steps(tree_start, _nodes_of(trees, node), level, is_right, above, end, is_leaf, share, value)
-
-
-def _nodes_of(trees: FlatTrees, node: np.ndarray) -> NodeArrays:
+    out = kernels.EmptySteps(node, level, is_right, above, end, is_leaf, share, value)
+    kernels.fill_steps(kernels.forest_of(trees), shape, cover_shares(trees), out)
     nodes, none = trees.nodes, np.empty(0, np.int32)
     names = ("feature", "threshold", "missing", "zero_is_missing", "category_start", "category_count")
-    taken = {name: getattr(nodes, name)[node] for name in names}
-    return nodes._replace(left=none, right=none, **taken)
+    nodes = nodes._replace(left=none, right=none, **{name: getattr(nodes, name)[node] for name in names})
+    return kernels.Steps(tree_start, nodes, level, is_right, above, end, is_leaf, share, value)

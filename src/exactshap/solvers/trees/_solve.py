@@ -28,7 +28,7 @@ from exactshap.solvers.trees._layout import (
 )
 from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._linear_engine import LinearEngine, check_cells
-from exactshap.solvers.trees._path_engine import ONE_BY_ONE_ROWS, PathEngine, path_costs
+from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
@@ -43,40 +43,16 @@ MIN_ADVANTAGE = 2.0
 REFILLED_ROWS = 200.0
 
 
-def _deep_engine(
-    trees: FlatTrees, shape: Structure, n_players: int, rows: tuple[np.ndarray, np.ndarray, float] | None
-) -> PathEngine | LeafEngine:
-    return PathEngine(trees, shape, n_players) if rows is None else LeafEngine(trees, shape, n_players, *rows)
-
-
 @dataclass(frozen=True, eq=False)
 class EachOutput:
-    """Solve trees of one output each output by output. The cost of walks grows with the outputs."""
+    """Solve an ensemble output by output."""
 
-    trees: FlatTrees
-    player_of_column: np.ndarray
-    n_players: int
-    rows: tuple[np.ndarray, np.ndarray, float] | None  # of the background: columns, weights and their unit
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Engines follow from the rest and are large: a copy makes its own
-        return {name: part for name, part in copied_state(self).items() if name != "engines"}
-
-    @functools.cached_property
-    def engines(self) -> tuple[PathEngine | LeafEngine, ...]:
-        # Trees without any value go to output 0, where they add nothing
-        owner = outputs_of_trees(self.trees).argmax(axis=1)
-        engines = []
-        for o in range(self.trees.n_outputs):
-            some = take_trees(self.trees, np.flatnonzero(owner == o))
-            # A tree without its other outputs, which are zero: walks then pay for one
-            some = replace(some, value=np.ascontiguousarray(some.value[:, [o]]), constant=some.constant[[o]])
-            engines.append(_deep_engine(some, structure(some, self.player_of_column), self.n_players, self.rows))
-        return tuple(engines)
+    engines: tuple[PathEngine | LeafEngine | LinearEngine, ...]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         parts = [engine.solve(columns, semivalue, order) for engine in self.engines]
-        scale, bound = (sum(np.asarray(getattr(part, name)) for part in parts) for name in ("scale", "error_bound"))
+        # No output is off by more than the one with the largest sums
+        scale, bound = (np.max([getattr(part, name) for part in parts], axis=0) for name in ("scale", "error_bound"))
         values = np.concatenate([part.values for part in parts], axis=2)
         full = np.concatenate([part.full for part in parts], axis=1)
         return Part(values, np.zeros_like(full), full, parts[0].method, error_bound=bound, scale=scale)
@@ -88,7 +64,26 @@ class EachOutput:
         return sum(engine.work(order) for engine in self.engines)
 
 
+Rows = tuple[np.ndarray, np.ndarray, float]  # of the background: columns, weights and their unit
 Deep = PathEngine | LeafEngine | EachOutput
+Engine = TableEngine | PathEngine | LeafEngine | LinearEngine
+
+
+def deep_engine(trees: FlatTrees, shape: Structure, n_players: int, rows: Rows | None) -> Deep:
+    """Return the engine of trees without tables."""
+    outputs = outputs_of_trees(trees)
+    # One tree per output and round (boosted classifiers): most of a shared walk would multiply zeros
+    if trees.n_outputs > 1 and (outputs.sum(axis=1) <= 1).all():
+        # Trees without any value go to output 0, where they add nothing
+        owner = outputs.argmax(axis=1)
+        # Trees without their other outputs, which are zero: walks then pay for one
+        each = [take_trees(trees, np.flatnonzero(owner == o)).pick(o) for o in range(trees.n_outputs)]
+        return EachOutput(tuple(_one_engine(some, structure(some, shape.player_of_column), n_players, rows) for some in each))
+    return _one_engine(trees, shape, n_players, rows)
+
+
+def _one_engine(trees: FlatTrees, shape: Structure, n_players: int, rows: Rows | None) -> PathEngine | LeafEngine:
+    return PathEngine(trees, shape, n_players) if rows is None else LeafEngine(trees, shape, n_players, *rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,37 +91,39 @@ class PreparedTrees:
     """Hold an ensemble with its players and background: everything that does not depend on the rows."""
 
     trees: FlatTrees
+    shape: Structure
     n_players: int
-    value_function: str  # "path_dependent" or "interventional"
     # (n_outputs,): v(empty): the mean prediction over the background or the training rows, in the unit of the margin
     empty: np.ndarray
+    rows: Rows | None  # of the background; None: cover ratios
     tables: TableEngine | None  # the trees for which look-ups are the fastest; None if there are none
-    rest: Deep | None  # PathEngine, LeafEngine, EachOutput or None: the other trees; None if there are none
-    deep: Deep  # PathEngine, LeafEngine or EachOutput: all trees, without tables
-    linear: LinearEngine | None = None  # the linear functions of leaves, which the others leave out
+    rest: Deep | None  # the other trees; None if there are none, or no tables
+    linear: EachOutput | None = None  # the linear functions of leaves, which the others leave out
 
-    __getstate__ = copied_state
+    def __getstate__(self) -> dict[str, Any]:
+        # Large, and follows from the rest: a copy makes its own
+        return {name: part for name, part in copied_state(self).items() if name != "deep"}
 
-    def engines(self, order: int) -> tuple[TableEngine | Deep | LinearEngine, ...]:
+    @functools.cached_property
+    def deep(self) -> Deep:
+        """Return the engine of all trees, without tables."""
+        return deep_engine(self.trees, self.shape, self.n_players, self.rows)
+
+    def engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
         """Return the engines of a request. They do not depend on the rows, so that blocks change no bit."""
-        constant = self._constant_engines(order)
-        return constant if self.linear is None else (*constant, self.linear)
-
-    def _constant_engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
-        if self.tables is None:
-            return (self.deep,)
         # Quadrature is the other way for cover ratios; with a background it would be walks, one for each pair of rows
-        if order > 1 and self.value_function == "path_dependent" and not self._tables_pay(order):
-            return (self.deep,)
-        return (self.tables,) if self.rest is None else (self.tables, self.rest)
+        if self.tables is None or (order > 1 and self.rows is None and not self._tables_pay(self.tables, order)):
+            engines: tuple[TableEngine | Deep | None, ...] = (self.deep, self.linear)
+        else:
+            engines = (self.tables, self.rest, self.linear)
+        return tuple(engine for engine in engines if engine is not None)
 
-    def _tables_pay(self, order: int) -> bool:
+    def _tables_pay(self, tables: TableEngine, order: int) -> bool:
         """Say whether tables of cover ratios for sets of players are worth filling."""
-        assert self.tables is not None
         # Rather than be filled again in each call, they give way to quadrature
-        if not self.tables.of_order(order).is_kept:
+        if not tables.of_order(order).is_kept:
             return False
-        return order > 2 or self.tables.row_cost(order, PAIR_ROWS) < self._pair_cost
+        return order > 2 or tables.row_cost(order, PAIR_ROWS) < self._pair_cost
 
     @functools.cached_property
     def _pair_cost(self) -> float:
@@ -146,8 +143,9 @@ class PreparedTrees:
     @property
     def held(self) -> float:
         """The bytes that are held before any row comes: the background's tables."""
+        linear = self.linear.engines if self.linear is not None else ()
         tables = 0.0 if self.tables is None else 8.0 * len(self.tables.background.table)
-        return tables + (0.0 if self.linear is None else self.linear.held)
+        return tables + sum(engine.held for engine in linear if isinstance(engine, LinearEngine))
 
 
 def prepare_trees(
@@ -177,52 +175,46 @@ def prepare_trees(
     at any depth. With a background, leaves of up to about 15 players then cost O(n_background + n_rows), larger ones only the
     pairs of rows that a short prefix of their path leaves over.
     """
-    player_of_column = _check_players(trees, players)
-    shape = structure(trees, player_of_column)
+    members = [int(j) for columns in players for j in columns]
+    if sorted(members) != list(range(trees.n_features)):
+        raise InputError(
+            f"`players` must hold each of the {trees.n_features} columns exactly once",
+            f"Got {list(map(list, players))!r:.200}",
+            "Give each remaining column a player of its own",
+        )
+    shape = structure(trees, player_of_columns(players, trees.n_features))
     # Constant values and linear functions are two games that add up, so each goes to its own engine
     if trees.linear is not None:
-        return _with_linear_leaves(trees, players, player_of_column, background, weights, memory_limit)
+        return _with_linear_leaves(trees, shape, players, background, weights, memory_limit)
+    rows: Rows | None = None
     if background is None:
         # v(empty): the constant plus all leaves, weighted by the shares along their paths
         empty = trees.constant + products_above(shape, cover_shares(trees)) @ trees.value
-        by_tables = choose_trees(forecast(trees, shape), path_costs(trees, shape), memory_limit, may_refill=False)
+        other_costs = path_costs(trees, shape)
     else:
         background = _check_background(trees, background)
         weights = normalised_weights(weights, len(background))
         empty = weighted_mean(margin(trees, background), weights)
-        others = leaf_costs(trees, shape, len(background))
-        by_tables = choose_trees(forecast(trees, shape), others, memory_limit, may_refill=True)
-
-    rows: tuple[np.ndarray, np.ndarray, float] | None = None
-    if background is not None and weights is not None:
+        other_costs = leaf_costs(trees, shape, len(background))
         rows = np.ascontiguousarray(rounded(trees, background).T), *whole_weights(weights)
-
-    def make_deep(some: FlatTrees) -> Deep:
-        # One tree per output and round (boosted classifiers): most of a shared walk would multiply zeros
-        if trees.n_outputs > 1 and (outputs_of_trees(some).sum(axis=1) <= 1).all():
-            return EachOutput(some, player_of_column, len(players), rows)
-        return _deep_engine(some, shape if some is trees else structure(some, player_of_column), len(players), rows)
-
-    tables = None
+    by_tables = choose_trees(forecast(trees, shape), other_costs, memory_limit, may_refill=background is not None)
+    tables, rest = None, None
     # The tables' trees get a structure of their own, as nodes are numbered within the chosen trees
     if by_tables.any():
         some = take_trees(trees, np.flatnonzero(by_tables))
-        layout = lay_out(some, structure(some, player_of_column))
+        layout = lay_out(some, structure(some, shape.player_of_column))
         table = tabulate_background(some, layout, background, weights)
         tables = TableEngine(some, layout, table, len(players), memory_limit)
-    deep = make_deep(trees)
-    rest = None
-    if not by_tables.all():
-        # Without tables the rest is all trees, which are prepared once
-        rest = make_deep(take_trees(trees, np.flatnonzero(~by_tables))) if by_tables.any() else deep
-    value_function = "path_dependent" if background is None else "interventional"
-    return PreparedTrees(trees, len(players), value_function, empty, tables, rest, deep)
+        if not by_tables.all():
+            others = take_trees(trees, np.flatnonzero(~by_tables))
+            rest = deep_engine(others, structure(others, shape.player_of_column), len(players), rows)
+    return PreparedTrees(trees, shape, len(players), empty, rows, tables, rest)
 
 
 def _with_linear_leaves(
     trees: FlatTrees,
+    shape: Structure,
     players: Sequence[Sequence[int]],
-    player_of_column: np.ndarray,
     background: np.ndarray | None,
     weights: np.ndarray | None,
     memory_limit: float,
@@ -235,8 +227,8 @@ def _with_linear_leaves(
     weights = normalised_weights(weights, len(background))
     # The background stands for absent columns in both parts, with the same weights
     constant = prepare_trees(replace(trees, linear=None), players, background, weights, memory_limit=memory_limit)
-    linear = LinearEngine.of(trees, player_of_column, len(players), rounded(trees, background), weights, memory_limit)
-    return replace(constant, empty=weighted_mean(margin(trees, background), weights), linear=linear)
+    engines = LinearEngine.of_outputs(trees, shape, len(players), rounded(trees, background), weights, memory_limit)
+    return replace(constant, empty=weighted_mean(margin(trees, background), weights), linear=EachOutput(engines))
 
 
 def no_path_dependent(name: str) -> str:
@@ -267,7 +259,7 @@ def solve_trees(
         count_sets(prepared.n_players, order)  # refuses what cannot fit
     X, engines = _check_rows(trees, X, "X"), prepared.engines(order)
     if prepared.linear is not None:
-        check_cells(prepared.linear.trees, X, "X")
+        check_cells(prepared.linear.engines[0].trees, X, "X")
     if engines != (prepared.tables,):  # which round rows themselves
         X = rounded(trees, X)
     columns = np.ascontiguousarray(X.T)
@@ -283,17 +275,6 @@ def solve_trees(
         single_output=part.values.shape[2] == 1,
         with_residual=with_residual,
     )
-
-
-def _check_players(trees: FlatTrees, players: Sequence[Sequence[int]]) -> np.ndarray:
-    members = [int(j) for columns in players for j in columns]
-    if sorted(members) != list(range(trees.n_features)):
-        raise InputError(
-            f"`players` must hold each of the {trees.n_features} columns exactly once",
-            f"Got {list(map(list, players))!r:.200}",
-            "Give each remaining column a player of its own",
-        )
-    return player_of_columns(players, trees.n_features)
 
 
 def _check_rows(trees: FlatTrees, X: np.ndarray, what: str) -> np.ndarray:
@@ -330,11 +311,9 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
     return choices[int(np.argmin(totals))]
 
 
+# The forest on which engines are timed
 DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100
 _INDEX = {1: find("shapley"), 2: find("k-sii")}
-
-
-Engine = TableEngine | PathEngine | LeafEngine | LinearEngine
 
 
 def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
@@ -342,32 +321,22 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
 
     What a kernel reads of the trees is made here and kept, so that it is not part of the cost.
     """
+    seconds_of = functools.partial(_seconds, type(engine), order=min(order, 2))
     if isinstance(engine, TableEngine):
         _ = engine.tables
-        return _table_cost(engine, n_rows, n_blocks, order)
-    if isinstance(engine, LinearEngine):
-        seconds = n_rows * engine.work(order) * _seconds(LinearEngine, "rows", min(order, 2))
-        return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, "linear leaves")
-    _ = engine.steps
+        filled, look_ups, one_row = engine.work(order)
+        if n_rows <= n_blocks * engine.one_by_one_rows(order):
+            return Cost(n_rows * one_row * seconds_of("row"), method="tables")
+        fillings = 1 if engine.of_order(order).is_kept else n_blocks
+        seconds = fillings * filled * seconds_of("filling") + n_rows * look_ups * seconds_of("rows")
+        return Cost(seconds, engine.memory(n_rows, order), method="tables")
+    if not isinstance(engine, LinearEngine):
+        _ = engine.steps
     # The block decides between one by one and together, not the number of all rows
     rows = max(1, -(-n_rows // n_blocks))
-    one_by_one = rows <= (ONE_BY_ONE_ROWS if isinstance(engine, PathEngine) else engine.one_by_one_rows)
-    work = rows * engine.work(order) if isinstance(engine, PathEngine) else engine.block_work(rows, order)
-    seconds = n_rows / rows * work * _seconds(type(engine), "row" if one_by_one else "rows", min(order, 2))
-    method = "quadrature along the paths" if isinstance(engine, PathEngine) else "leaf by leaf"
-    return Cost(seconds, engine.memory(n_rows // n_blocks, order), True, method)
-
-
-def _table_cost(engine: TableEngine, n_rows: int, n_blocks: int, order: int) -> Cost:
-    filled, look_ups, one_row = engine.work(order)
-    one_by_one = n_rows <= n_blocks * engine.one_by_one_rows(order)
-    if one_by_one:
-        seconds = n_rows * one_row * _seconds(TableEngine, "row", min(order, 2))
-    else:
-        fillings = 1 if engine.of_order(order).is_kept else n_blocks
-        seconds = fillings * filled * _seconds(TableEngine, "filling", min(order, 2))
-        seconds += n_rows * look_ups * _seconds(TableEngine, "rows", min(order, 2))
-    return Cost(seconds, 0.0 if one_by_one else engine.memory(n_rows, order), True, "tables")
+    seconds = n_rows / rows * engine.block_work(rows, order)
+    seconds *= seconds_of("row" if rows <= engine.one_by_one_rows else "rows")
+    return Cost(seconds, engine.memory(n_rows // n_blocks, order), method=engine.called)
 
 
 def _seconds(kind: type, what: str, order: int) -> float:
@@ -377,15 +346,14 @@ def _seconds(kind: type, what: str, order: int) -> float:
     def sample() -> Sample:
         engine, columns, semivalue = _engine(kind), _columns(n_rows), _INDEX[order]
         if not isinstance(engine, TableEngine):
-            work = engine.block_work(n_rows, order) if isinstance(engine, LeafEngine) else n_rows * engine.work(order)
-            return work, lambda: engine.solve(columns, semivalue, order)
+            return engine.block_work(n_rows, order), lambda: engine.solve(columns, semivalue, order)
         filled, look_ups, one_row = engine.work(order)
         if what == "filling":
             tables = engine.of_order(order)
             return filled, lambda: engine.fill(tables, semivalue, order, 0, engine.layout.n_groups)
         if what == "rows":
             # The first call pays for the tables, which the figure of a row must not hold
-            engine.solve(columns, semivalue, order)  # fills the tables
+            engine.solve(columns, semivalue, order)
             return look_ups * n_rows, lambda: engine.solve(columns, semivalue, order)
 
         def run() -> None:
@@ -416,8 +384,8 @@ def _engine(kind: type) -> Any:
         terms[1:] = np.cumsum(trees.feature < 0)
         columns = (np.arange(terms[-1]) % N_FEATURES).astype(np.int32)
         functions = LinearLeaves(terms, columns, np.ones((terms[-1], 1)), np.zeros((n, 1)))
-        players = np.arange(N_FEATURES, dtype=np.int32)
-        return LinearEngine.of(replace(trees, linear=functions), players, N_FEATURES, background.T, weights, 2.0**30)
+        trees = replace(trees, linear=functions)
+        return LinearEngine.of_outputs(trees, shape, N_FEATURES, background.T, weights, 2.0**30)[0]
     if kind is LeafEngine:
         return LeafEngine(trees, shape, N_FEATURES, background, *whole_weights(weights))
     layout = lay_out(trees, shape)

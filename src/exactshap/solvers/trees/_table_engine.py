@@ -14,19 +14,7 @@ from exactshap._runtime.cache import BoundedCache, copied_state
 from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
-from exactshap.solvers.trees._kernels import (
-    Measure,
-    TableRows,
-    Tables,
-    add_failures,
-    fill_single_tables,
-    fill_tables,
-    forest_of,
-    sum_survival,
-    sweep,
-    sweep_few_rows,
-    sweep_few_sets,
-)
+from exactshap.solvers.trees import _kernels as kernels
 from exactshap.solvers.trees._layout import TableLayout, lay_rows, routes_of, runs_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, whole_weights
 from exactshap.trees import FlatTrees
@@ -76,10 +64,10 @@ def tabulate_background(
     start = offsets_of(1 << np.diff(layout.leaves.start))
     table = np.zeros(start[-1])
     whole, unit = whole_weights(weights)
-    columns, forest = rounded(trees, background).T, forest_of(trees)
+    columns, forest = rounded(trees, background).T, kernels.forest_of(trees)
 
     def add(rows: slice, cells: np.ndarray) -> np.ndarray:
-        add_failures(np.ascontiguousarray(columns[:, rows]), forest, layout.leaves, whole[rows], start, cells)
+        kernels.add_failures(np.ascontiguousarray(columns[:, rows]), forest, layout.leaves, whole[rows], start, cells)
         return cells
 
     # Equal weights of more than one row: ones
@@ -89,7 +77,7 @@ def tabulate_background(
     else:
         table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in slices(len(background), ROWS_IN_TURN))
     # So far a cell counts the rows that fail exactly S; sums over subsets make that the rows that fail nothing outside S
-    sum_survival(layout.leaves, start, table)
+    kernels.sum_survival(layout.leaves, start, table)
     # Last, so that all sums before are of whole numbers where weights are equal
     table *= unit
     return BackgroundTable(start, table)
@@ -117,7 +105,7 @@ def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
 class OrderTables(NamedTuple):
     """Hold the layout of tables for sets of 1..order players."""
 
-    rows: TableRows
+    rows: kernels.TableRows
     packed: Handle  # the same for kernels
     runs: list[tuple[int, int]]  # groups first:last that are filled and swept together
     n_sets: int
@@ -140,8 +128,6 @@ class TableEngine:
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
-    # A cache of its own: tables are made under the lock of the other one.
-    questions: BoundedCache = field(default_factory=BoundedCache)
     answered: list[int] = field(default_factory=lambda: [0])  # rows, without tables
 
     __getstate__ = copied_state
@@ -150,8 +136,8 @@ class TableEngine:
     def tables(self) -> Handle:
         """Return the tables as the compiled kernels read them."""
         layout, background = self.layout, self.background
-        forest, routes = forest_of(self.trees), routes_of(self.trees, layout.groups)
-        return Handle(Tables(forest, layout.groups, routes, layout.leaves, background.start, background.table))
+        forest, routes = kernels.forest_of(self.trees), routes_of(self.trees, layout.groups)
+        return Handle(kernels.Tables(forest, layout.groups, routes, layout.leaves, background.start, background.table))
 
     def of_order(self, order: int) -> OrderTables:
         """Return the layout of the tables for sets of 1..order players."""
@@ -170,8 +156,7 @@ class TableEngine:
             runs, work = runs_of(8 * rows.table_start[:-1], CHUNK_BYTES), self._work(order, len(rows.columns))
             return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, unsolved)
 
-        question = "order", order
-        return self.cache.get(question) or self.cache.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
+        return self.cache.get_or_make(("order", order), make, keep=1)  # type: ignore[no-any-return]
 
     def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
         """Return a question's table layout, and single players' :class:`Measure` at all leaves."""
@@ -179,10 +164,9 @@ class TableEngine:
         def make() -> tuple[OrderTables, Handle]:
             largest = int(np.diff(self.layout.leaves.start).max(initial=0))
             nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-            return self.of_order(order), Handle(Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
+            return self.of_order(order), Handle(kernels.Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
 
-        question = "question", semivalue, order
-        return self.questions.get(question) or self.questions.get_or_make(question, make, keep=1)  # type: ignore[no-any-return]
+        return self.cache.get_or_make(("question", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of rows that may not be rounded yet. Rows are ``columns`` (n_features, n_rows)."""
@@ -226,12 +210,12 @@ class TableEngine:
             for start in range(0, len(out), block):
                 part = columns if len(out) <= block else np.ascontiguousarray(columns[:, start : start + block])
                 if first == 0:
-                    sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
+                    kernels.sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
                     continue
                 # A run is added up by itself and then to the others: cell by cell
                 # adds in the same order, so that the bits agree
                 total = np.zeros((part.shape[1], tables.n_results))
-                sweep(part, self.tables, tables.packed, first, last, cells, total)
+                kernels.sweep(part, self.tables, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
 
     def _go_cell_by_cell(self, n_rows: int, is_kept: bool, order: int) -> bool:
@@ -255,9 +239,9 @@ class TableEngine:
         for first, last in tables.runs:
             total = np.zeros_like(out)
             if order == 1:
-                sweep_few_rows(columns, self.tables, tables.packed, measure, first, last, self.n_players, total)
+                kernels.sweep_few_rows(columns, self.tables, tables.packed, measure, first, last, self.n_players, total)
             else:
-                sweep_few_sets(columns, self.tables, tables.packed, self._weights(semivalue, order), first, last, total)
+                kernels.sweep_few_sets(columns, self.tables, tables.packed, self._weights(semivalue, order), first, last, total)
             out += total
 
     def _weights(self, semivalue: Semivalue, order: int) -> np.ndarray:
@@ -266,10 +250,8 @@ class TableEngine:
     def _cells(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         if not tables.is_kept:
             return self.fill(tables, semivalue, order, first, last)
-        key, n_groups = ("tables", semivalue, order), self.layout.n_groups
-        every = self.cache.get(key)
-        if every is None:
-            every = self.cache.get_or_make(key, lambda: self.fill(tables, semivalue, order, 0, n_groups), keep=1)
+        make = functools.partial(self.fill, tables, semivalue, order, 0, self.layout.n_groups)
+        every = self.cache.get_or_make(("tables", semivalue, order), make, keep=1)
         start = tables.rows.table_start
         # The last registers read past the end: the room belongs to the view too
         return every[start[first] : start[last] + ROOM]
@@ -280,7 +262,9 @@ class TableEngine:
         room = np.zeros(start[last] - start[first] + ROOM)
         cells = room[:-ROOM]
         if order == 1:
-            fill_single_tables(self.tables, rows, self.question(semivalue, order)[1], first, last, self.n_players, cells)
+            kernels.fill_single_tables(
+                self.tables, rows, self.question(semivalue, order)[1], first, last, self.n_players, cells
+            )
             return room
-        fill_tables(self.tables, rows, self._weights(semivalue, order), first, last, cells)
+        kernels.fill_tables(self.tables, rows, self._weights(semivalue, order), first, last, cells)
         return room

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -200,6 +200,12 @@ class FlatTrees:
         known = self.__dict__.copy()
         known.pop("routes", None)  # not pickled, but made again on demand
         return known
+
+    def pick(self, output: int) -> FlatTrees:
+        """Return the same trees with one of their outputs."""
+        value, linear = np.ascontiguousarray(self.value[:, [output]]), self.linear
+        linear = None if linear is None else linear.pick(output)
+        return replace(self, value=value, constant=self.constant[[output]], linear=linear)
 
     @property
     def n_trees(self) -> int:

@@ -167,17 +167,10 @@ class TreeModel:
         o = self.output_number(output)
         if o is None or self.single_output:
             return self
-        trees = self.trees
-        trees = replace(
-            trees,
-            value=np.ascontiguousarray(trees.value[:, [o]]),
-            constant=trees.constant[[o]],
-            linear=None if trees.linear is None else trees.linear.pick(o),
-        )
         keep = np.flatnonzero((self.tree_output == o) | (self.tree_output < 0))
         return replace(
             self,
-            trees=take_trees(trees, keep),
+            trees=take_trees(self.trees.pick(o), keep),
             output_names=(self.output_names[o],),
             single_output=True,
             tree_output=np.full(len(keep), -1, np.int32),
