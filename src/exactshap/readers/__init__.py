@@ -45,6 +45,7 @@ from exactshap.readers._traits import Outputs as Outputs
 from exactshap.readers._traits import OwnCall as OwnCall
 from exactshap.readers._traits import Rounding, Traits
 from exactshap.readers._traits import SecondReading as SecondReading
+from exactshap.readers._traits import class_names as class_names
 from exactshap.readers._traits import joined_outputs as joined_outputs
 from exactshap.readers._traits import outputs_of as outputs_of
 from exactshap.readers._traits import score_names as score_names

@@ -131,6 +131,17 @@ def target_names(n: int) -> tuple[str, ...]:
     return ("target",) if n == 1 else tuple(f"target {k}" for k in range(n))
 
 
+def class_names(classes: Iterable[object]) -> tuple[str, ...]:
+    """Return the names of classes; those of several targets, a list of arrays, say which.
+
+    >>> class_names(["no", "yes"]), class_names([np.array([0, 1]), np.array(["a"])])
+    (('no', 'yes'), ('target 0 = 0', 'target 0 = 1', 'target 1 = a'))
+    """
+    if isinstance(classes, list) and all(isinstance(labels, np.ndarray) for labels in classes):
+        return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
+    return tuple(map(str, classes))
+
+
 def score_names(classes: Iterable[object]) -> tuple[str, ...]:
     """Return the names of a classifier's scores: of two classes that of the second.
 

@@ -16,9 +16,9 @@ from exactshap.readers.additive.sklearn_linear import read_side_by_side as read_
 from exactshap.readers.additive.sklearn_linear import response_of as response_of
 
 if TYPE_CHECKING:
-    from exactshap.readers.additive._term_scores import TermScores as TermScores
-    from exactshap.readers.additive._term_scores import explain_terms as explain_terms
     from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
+    from exactshap.readers.additive.additive_model import TermScores as TermScores
+    from exactshap.readers.additive.additive_model import explain_terms as explain_terms
     from exactshap.readers.additive.sklearn_maps import MapsSideBySide as MapsSideBySide
     from exactshap.readers.additive.sklearn_maps import Weight as Weight
     from exactshap.readers.additive.sklearn_maps import is_affine as is_affine
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 __getattr__ = on_first_use(
     __name__,
     {
-        "_term_scores": "TermScores explain_terms",
-        "additive_model": "AdditiveModel",
+        "additive_model": "AdditiveModel TermScores explain_terms",
         "sklearn_maps": "MapsSideBySide Weight is_affine is_map is_projection is_selection read_projection",
     },
 )

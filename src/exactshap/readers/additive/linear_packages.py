@@ -1,9 +1,10 @@
-"""Read linear models of smaller packages: econml, scikit-survival, skglm, and scorecards of optbinning."""
+"""Read linear models of packages: econml, glum, lifelines, scikit-survival, skglm, and scorecards of optbinning."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,10 +14,10 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, fitted_names, raise_not_fitted, require_fitted, target_names
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._formula import FrameCall
-from exactshap.readers.additive._terms import LinearTerms
-from exactshap.readers.additive.response import with_response
+from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
+from exactshap.readers.additive.response import LINKS, with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+from exactshap.readers.additive.statsmodels import FrameCall, is_of_terms, read_formula
 from exactshap.readers.responses import Response, no_response
 
 
@@ -36,7 +37,7 @@ def read_econml(model: Model, request: Request) -> AdditiveReader:
         _refuse_effect(model, "has several outcomes and treatments")
     coefficients = np.atleast_2d(coefficients)
     intercept = np.atleast_1d(model.intercept_) if model.fit_cate_intercept else np.zeros(len(coefficients))
-    names = _names(model, len(coefficients))
+    names = _effects(model, len(coefficients))
     call = Outputs.of(names, request.output, owner=type(model).__name__).call("const_marginal_effect")
     columns = model.cate_feature_names()
     numbered = list(columns) == [f"X{j}" for j in range(len(columns))]  # of an array
@@ -44,7 +45,7 @@ def read_econml(model: Model, request: Request) -> AdditiveReader:
     return read_parts(model, request, parts, None if numbered else tuple(map(str, columns)), call)
 
 
-def _names(model: Model, n: int) -> tuple[str, ...]:
+def _effects(model: Model, n: int) -> tuple[str, ...]:
     """Return the names of the treatments, or of several outcomes."""
     for names in (model.cate_treatment_names(), model.cate_output_names()):
         if n > 1 and len(names) == n:
@@ -56,6 +57,168 @@ def _refuse_effect(model: Model, what: str) -> NoReturn:
     do = "Call it: explain(model.effect, X, background), exact up to 13 players"
     raise UnsupportedStructureError(f"The effect of {type(model).__name__} {what}", do=do)
 
+
+# -- glum ----------------------------------------------------------------------------------------------------------------
+
+_GLUM_LINKS = {"IdentityLink": "identity", "LogLink": "log", "LogitLink": "logit"}
+
+
+def _glum_response(model: Model) -> Response:
+    """Return the mean."""
+    require_fitted(model, "coef_")
+    link = type(model.link_instance).__name__
+    if link not in _GLUM_LINKS:
+        raise no_response(model, f"Got a {link}")
+    _, inverse, unit = LINKS[_GLUM_LINKS[link]]
+    return Response(inverse, OwnCall("predict"), unit)
+
+
+@with_response(_glum_response)
+def read_glum(model: Model, request: Request) -> AdditiveReader:
+    r"""Read the linear predictor without the offsets of the fit, categories included.
+
+    .. math:: g(\mu(x)) = b + \sum_j \beta_j x_j + \sum_j \gamma_j[x_j]
+    """
+    require_fitted(model, "coef_", "intercept_")
+    if getattr(model, "formula", None) is not None:
+        do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 13 players"
+        raise UnsupportedStructureError("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do)
+    columns, link = _glum_columns(model), type(model.link_instance).__name__
+    block: TermBlock = ColumnTerms(tuple((j,) for j in range(len(columns))), functools.partial(_glum_terms, columns))
+    if not any(column.levels for column in columns):
+        block = LinearTerms(np.array([column.coefficients for column in columns]))
+    form = AdditiveForm(
+        blocks=(block,),
+        intercept=np.array([float(model.intercept_)]),
+        encode=functools.partial(_glum_cells, columns),
+        predict=functools.partial(OwnCall("linear_predictor").of_table, model),
+        n_columns=len(columns),
+        fitted_names=tuple(column.name for column in columns) if hasattr(model, "categorical_levels_") else None,
+        outputs=Outputs.of(("output",), request.output, owner=type(model).__name__),
+        unit=LINKS[_GLUM_LINKS[link]][0] if link in _GLUM_LINKS else f"{link} of the target",
+    )
+    return AdditiveReader(model, request, form)
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """Hold the coefficient of a numeric column, or those of categories and missing cells."""
+
+    name: str
+    coefficients: np.ndarray
+    levels: tuple[object, ...] = ()
+
+    def encode(self, X: Table, j: int, what: str) -> np.ndarray:
+        """Return numbers, or positions of categories among the coefficients."""
+        if self.levels:
+            places = {level: place for place, level in enumerate(self.levels)}
+            missing = len(places) if len(self.coefficients) > len(places) else np.nan
+            cells = [missing if cell != cell or cell is None else places.get(cell, np.nan) for cell in X.column(j)]
+            values, known = np.array(cells, float), f"It knows {', '.join(map(repr, self.levels[:5]))}"
+        else:
+            values, known = X.select([j]).numeric(what=what)[:, 0], "It knows finite numbers"
+        if np.isfinite(values).all():
+            return values
+        row = int(np.argmin(np.isfinite(values)))
+        what = f"Input {what} holds a value that the model does not know (first at row {row}, column {self.name!r})"
+        raise InputError(what, f"Got {X.column(j)[row]!r}", known, row=row)
+
+
+def _glum_columns(model: Model) -> tuple[_Column, ...]:
+    """Return the columns in the order of the fit, with their coefficients."""
+    coefficients, terms, columns = np.asarray(model.coef_, float), np.array(model.term_names_, object), []
+    for name in dict.fromkeys(terms):
+        own = coefficients[terms == name]
+        known = tuple(getattr(model, "categorical_levels_", {}).get(name, ()))
+        if known and len(own) - bool(model.has_missing_category_[name]) < len(known):
+            own = np.concatenate([np.zeros(1), own])  # drop_first: the first category is the reference
+        columns.append(_Column(str(name), own, known))
+    return tuple(columns)
+
+
+def _glum_cells(columns: tuple[_Column, ...], X: Table, what: str) -> np.ndarray:
+    return np.stack([column.encode(X, j, what) for j, column in enumerate(columns)], axis=1)
+
+
+def _glum_terms(columns: tuple[_Column, ...], rows: np.ndarray) -> np.ndarray:
+    """Return the terms (n_rows, n_columns, 1)."""
+    terms = np.empty((*rows.shape, 1))
+    for j, column in enumerate(columns):
+        own = column.coefficients
+        terms[:, j, 0] = own[rows[:, j].astype(int)] if column.levels else own[0] * rows[:, j]
+    return terms
+
+
+# -- lifelines -----------------------------------------------------------------------------------------------------------
+
+
+def _lifelines_response(model: Model) -> Response:
+    """Return the hazard relative to the baseline's, or the median time."""
+    names = () if _has_formula(model) else _lifelines_names(model)
+    if _is_cox(model):
+        return Response("exponential", FrameCall("predict_partial_hazard", names=names), "partial hazard")
+    return Response("exponential", FrameCall("predict_median", names=names), "median survival time")
+
+
+@with_response(_lifelines_response)
+def read_lifelines(model: Model, request: Request) -> AdditiveReader:
+    r"""Read a linear predictor, from which lifelines subtracts its mean over the training rows.
+
+    .. math:: \log h(t \mid x) - \log h_0(t) = (x - \bar x) \cdot \beta, \qquad \log t_{1/2}(x) = b + x \cdot \beta
+    """
+    names = _lifelines_names(model)
+    link: Callable[[np.ndarray], np.ndarray] | None = None if _is_cox(model) else np.log
+    call, unit = FrameCall("predict_median", finish=_raveled_log), "log of the median survival time"
+    if link is None:
+        call, unit = FrameCall("predict_log_partial_hazard", finish=np.ravel), "log partial hazard: high is early"
+    if _has_formula(model):
+        return read_formula(model, request, names, call, unit=unit, way=call.method, floor=0.0 if link is None else 1.0)
+    call = replace(call, names=names)
+    at_zero = call(model, np.zeros((1, len(names))))
+    coefficients = np.asarray(_lifelines_coefficients(model), float)[:, None]
+    return read_parts(model, request, LinearParts(coefficients, at_zero, ("output",), unit, call.method, link), names, call)
+
+
+def _raveled_log(values: np.ndarray) -> np.ndarray:
+    return np.log(np.ravel(values))
+
+
+def _is_cox(model: Model) -> bool:
+    """Say whether it is Cox's original model, with a baseline hazard of any form."""
+    return hasattr(model, "predict_log_partial_hazard") and hasattr(model, "params_")
+
+
+def _lifelines_coefficients(model: Model) -> Any:
+    """Return the coefficients of the columns as a Series; refuse models that are not linear in them."""
+    if not hasattr(model, "durations") and not hasattr(model, "params_"):
+        raise_not_fitted(model)
+    if _is_cox(model):
+        return model.params_
+    why = "Got a model with hazards of another form"
+    if any(kind.__name__ == "ParametericAFTRegressionFitter" for kind in type(model).__mro__):
+        params = model.params_
+        of_columns = params[params.index.get_level_values(1) != "Intercept"]
+        parameters = of_columns.index.get_level_values(0).unique()
+        if len(parameters) == 1:
+            return of_columns.droplevel(0)
+        why = f"Columns act on {', '.join(parameters)}"
+    way = "explain(lambda rows: model.predict_survival_function(rows, times=[t]).T, X, background)"
+    do = f"Explain its survival probability at a time t: {way}, exact up to 13 players"
+    what = f"{type(model).__name__} can be read only where its prediction is linear in the columns"
+    raise UnsupportedStructureError(what, why, do)
+
+
+def _lifelines_names(model: Model) -> tuple[str, ...]:
+    """Return the columns, or the terms of a formula."""
+    return tuple(str(name) for name in _lifelines_coefficients(model).index if name != "Intercept")
+
+
+def _has_formula(model: Model) -> bool:
+    """Say whether parameters are those of a formula's terms, and not of columns."""
+    return "Intercept" in _lifelines_coefficients(model).index or is_of_terms(_lifelines_names(model))
+
+
+# -- scikit-survival -------------------------------------------------------------------------------------------------------
 
 HAZARD, TIME, RANK = "log hazard: high is early", "log of the survival time", "risk score: high is early"
 
@@ -95,12 +258,14 @@ _PARTS: dict[str, Callable[[Any], tuple[Any, Any, str]]] = {
 }
 
 
+# -- skglm ---------------------------------------------------------------------------------------------------------------
+
 _REGRESSIONS = ("Lasso", "WeightedLasso", "ElasticNet", "MCPRegression", "GroupLasso", "MultiTaskLasso")
 _CLASSIFIERS = {"SparseLogisticRegression": "log-odds", "LinearSVC": "decision function"}
 _SCORES = ("Quadratic", "WeightedQuadratic", "Huber", "QuadraticSVC")  # data fits of a general estimator
 
 
-def _response(model: Model) -> Response:
+def _skglm_response(model: Model) -> Response:
     if _kind(model) == "SparseLogisticRegression":
         raise no_response(model, "Its predict_proba is not the logistic function of its log-odds in release 0.5")
     if _kind(model) == "LinearSVC":
@@ -108,7 +273,7 @@ def _response(model: Model) -> Response:
     return Response(None, OwnCall("predict"), "target")
 
 
-@with_response(_response)
+@with_response(_skglm_response)
 def read_skglm(model: Model, request: Request) -> AdditiveReader:
     """Read a linear function: what the model predicts, or its decision function."""
     require_fitted(model, "coef_", "intercept_")
@@ -136,6 +301,9 @@ def _kind(model: Model) -> str:
 def _refuse_skglm(model: Model, got: str) -> NoReturn:
     do = "Call it: explain(model.predict, X, background), exact up to 13 players"
     raise UnsupportedStructureError(f"{type(model).__name__} can be read only where its prediction is linear", got, do)
+
+
+# -- optbinning ----------------------------------------------------------------------------------------------------------
 
 
 def read_optbinning(model: Model, request: Request) -> AdditiveReader:

@@ -14,11 +14,9 @@ from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import ProductTerm, SeparateTerms
-from exactshap.readers.additive.response import with_response
+from exactshap.readers.additive.response import LINKS, with_response
 from exactshap.readers.responses import Response, no_response
 
-_UNITS = {"identity": "target", "logit": "log-odds", "log": "log of the target"}
-_RESPONSES = {"identity": "", "logit": "logistic", "log": "exponential"}
 _KINDS = ("SplineTerm", "LinearTerm", "FactorTerm")
 
 Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
@@ -26,10 +24,10 @@ Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
 
 def _response(model: Model) -> Response:
     """Return the mean of the distribution, which pyGAM calls mu."""
-    link, call = _RESPONSES.get(str(model.link)), OwnCall("predict_mu")
-    if link is None:
+    if str(model.link) not in LINKS:
         raise no_response(model, f"Its link is {model.link}")
-    return Response(link or None, call, "probability" if link == "logistic" else "target")
+    _, inverse, unit = LINKS[str(model.link)]
+    return Response(inverse, OwnCall("predict_mu"), unit)
 
 
 @with_response(_response)
@@ -52,7 +50,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         predict=functools.partial(_predict, model),
         n_columns=int(model.statistics_["m_features"]),
         outputs=Outputs.of(("target",), request.output, owner=type(model).__name__),
-        unit=_UNITS.get(str(model.link), f"{model.link} of the target"),
+        unit=LINKS[str(model.link)][0] if str(model.link) in LINKS else f"{model.link} of the target",
     )
     return AdditiveReader(model, request, form)
 

@@ -14,6 +14,13 @@ from exactshap.readers.additive._additive import AdditiveReader
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
 
+# Links of generalised models: unit of the score, inverse link (None: the score is the response), unit of the response
+LINKS = {
+    "identity": ("target", None, "target"),
+    "log": ("log of the target", "exponential", "target"),
+    "logit": ("log-odds", "logistic", "probability"),
+}
+
 _Read = Callable[[Any, Request], AdditiveReader]
 
 

@@ -1,4 +1,4 @@
-"""Read linear models of scikit-learn, generalised ones in link space, and linear SVMs."""
+"""Read linear models of scikit-learn, generalised ones in link space, linear SVMs, constants and isotonic functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
+    class_names,
     fitted_names,
+    joined_outputs,
     known_class,
     nameless,
     replaced,
@@ -26,6 +28,7 @@ from exactshap.readers import (
     target_names,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 from exactshap.readers.additive._terms import LinearTerms
 from exactshap.readers.additive.response import with_response
 
@@ -250,3 +253,58 @@ def linear_step(model: Model) -> Any:
 def _has_one_product(machine: Model) -> bool:
     """Say whether a kernel machine is linear and not a vote of several."""
     return machine.kernel == "linear" and len(getattr(machine, "classes_", ())) <= 2
+
+
+# -- constants, and monotone functions of one column -----------------------------------------------------------------------
+
+
+def read_constant(model: Model, request: Request) -> AdditiveReader:
+    """Read a dummy, in which all columns are null players."""
+    is_classifier = sklearn_name(model) == "DummyClassifier"
+    if is_classifier and model.strategy == "stratified":
+        do = "Fit it with strategy='prior'"
+        raise UnsupportedStructureError("DummyClassifier draws its predictions at random", "Got strategy='stratified'", do)
+    row, method = np.zeros((1, int(model.n_features_in_))), "predict_proba" if is_classifier else "predict"
+    answer = joined_outputs(getattr(nameless(model), method)(row)).reshape(-1)
+    names = class_names(model.classes_) if is_classifier else target_names(answer.size)
+    wanted = "auto" if is_classifier and request.asks_response else request.output
+    if is_classifier and isinstance(wanted, str) and wanted == "auto" and len(names) == 2:
+        wanted = 1
+    outputs = Outputs.of(names, wanted, owner=sklearn_name(model))
+    call, unit = outputs.call(method), "probability" if is_classifier else "target"
+    form = AdditiveForm(
+        blocks=(LinearTerms(np.zeros((row.shape[1], len(outputs.names)))),),
+        intercept=answer[outputs.numbers],
+        encode=_nothing,
+        predict=functools.partial(call.of_table, model),
+        own_call=call,
+        n_columns=row.shape[1],
+        outputs=outputs,
+        unit=f"{unit} of class {outputs.names[0]}" if is_classifier and outputs.single else unit,
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _nothing(X: Table, what: str) -> np.ndarray:
+    """Return an empty array, as a constant ignores cells of any type."""
+    return np.zeros((X.n_rows, X.n_columns))
+
+
+def read_isotonic(model: Model, request: Request) -> AdditiveReader:
+    """Read a function of the only column."""
+    of_column = functools.partial(_isotonic, model)
+    form = AdditiveForm(
+        blocks=(SeparateTerms((FunctionTerm((0,), of_column, "IsotonicRegression", 1),)),),
+        intercept=np.zeros(1),
+        predict=of_column,
+        n_columns=1,
+        outputs=Outputs.of(("target",), request.output, owner="IsotonicRegression"),
+        unit="target",
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _isotonic(model: Model, rows: Table | np.ndarray) -> np.ndarray:
+    """Return the model's prediction, for a single column without a name."""
+    values = rows.numeric() if isinstance(rows, Table) else rows
+    return np.asarray(model.predict(values[:, 0]), float)

@@ -24,8 +24,7 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._monomials import MonomialTerms
-from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, TermBlock
+from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, MonomialTerms, TermBlock
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, response_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStructureError
-from exactshap.readers import Outputs, Reader, Request, choose_value_function, is_of_target, score_names
+from exactshap.readers import Outputs, Reader, Request, choose_value_function, class_names, is_of_target, score_names
 from exactshap.readers.additive import linear_step
 from exactshap.readers.responses import Isotonic, Response, Sigmoid, isotonic, normalised, sigmoid, temperature
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
@@ -135,7 +135,7 @@ def _soft_votes(model: Model) -> tuple[tuple[str, ...], list[Part]]:
         raise UnsupportedStructureError("A vote of labels is not a sum of scores", "Got voting='hard'", do)
     classes = np.eye(len(model.classes_))
     parts: list[Part] = [(inner, share * classes, None) for inner, share in zip(model.estimators_, _votes(model), strict=True)]
-    return tuple(map(str, model.classes_)), parts
+    return class_names(model.classes_), parts
 
 
 def _bags(model: Model) -> tuple[tuple[str, ...], list[Part]]:
@@ -147,12 +147,12 @@ def _bags(model: Model) -> tuple[tuple[str, ...], list[Part]]:
             do = "Explain model.estimators_[k], one of its models"
             raise UnsupportedStructureError("A vote of labels is not a sum of scores", f"Got {type(inner).__name__}", do)
         parts.append((inner, share * classes[np.asarray(inner.classes_, int)], tuple(int(c) for c in columns)))
-    return tuple(map(str, model.classes_)), parts
+    return class_names(model.classes_), parts
 
 
 def _targets(model: Model) -> tuple[tuple[str, ...], list[Part]]:
     """Return one classifier for each target."""
-    names = tuple(f"target {k} = {label}" for k, labels in enumerate(model.classes_) for label in labels)
+    names = class_names(model.classes_)
     every, starts = np.eye(len(names)), np.cumsum([0, *map(len, model.classes_)])
     parts: list[Part] = [(inner, every[starts[k] : starts[k + 1]], None) for k, inner in enumerate(model.estimators_)]
     return names, parts
@@ -243,7 +243,7 @@ def read_calibrated(model: Model, request: Request) -> Reader:
 
     .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
     """
-    names = tuple(map(str, model.classes_))
+    names = class_names(model.classes_)
     if model.method not in ("sigmoid", "isotonic", "temperature"):
         raise _refused_calibration(model, f"Got method={model.method!r}")
     names = names[1:] if len(names) == 2 else names

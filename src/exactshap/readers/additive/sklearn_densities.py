@@ -1,11 +1,11 @@
-"""Read naive Bayes of scikit-learn as sums of log-likelihoods of single columns."""
+"""Read models of scikit-learn by densities: naive Bayes, and quadratic forms (discriminants, nearest centroids, elliptic envelope)."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
-from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
+from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, MonomialTerms, TermBlock
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.responses import probabilities
+from exactshap.readers.responses import Response, no_response, probabilities
 
 Likelihoods = Callable[[np.ndarray], np.ndarray]  # of rows: (n_classes, n_rows, n_columns)
+
+# -- naive Bayes: sums of log-likelihoods of single columns --------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class _Classes:
 
 
 @with_response(lambda model: probabilities(model.classes_))
-def read(model: Model, request: Request) -> AdditiveReader:
+def read_naive_bayes(model: Model, request: Request) -> AdditiveReader:
     r"""Read the joint log-likelihood of each class, or the log-odds of two.
 
     .. math:: \log P(y_k) + \sum_j \log P(x_j \mid y_k)
@@ -71,9 +73,6 @@ def _require_finite(model: Model, *likelihoods: np.ndarray) -> None:
     if not all(np.isfinite(table).all() for table in likelihoods):
         what, got = f"This {type(model).__name__} has likelihoods that are not finite", "A probability of 0 has no logarithm"
         raise UnsupportedStructureError(what, got, "Fit it with a larger alpha, such as alpha=1")
-
-
-# -- one kind of likelihood each -----------------------------------------------------------------------------------------
 
 
 def _gaussian(model: Model) -> _Classes:
@@ -121,7 +120,7 @@ def _bernoulli(model: Model) -> _Classes:
         return _linear(present - absent, prior + absent.sum(axis=1), offset)
     steps = functools.partial(_steps, present, absent, float(model.binarize))
     least = float((np.abs(present) + 2.0 * np.abs(absent)).sum(axis=1).max() + np.abs(prior).max())
-    return _Classes(prior, present.shape[1], functools.partial(_constant, least), steps)
+    return _Classes(prior, present.shape[1], functools.partial(_linear_size, np.zeros(present.shape[1]), least), steps)
 
 
 def _steps(present: np.ndarray, absent: np.ndarray, threshold: float, rows: np.ndarray) -> np.ndarray:
@@ -164,9 +163,6 @@ _CLASSES: dict[str, Callable[[Any], _Classes]] = {
 }
 
 
-# -- classes become outputs ----------------------------------------------------------------------------------------------
-
-
 def _of_outputs(values: np.ndarray, is_margin: bool, chosen: list[int]) -> np.ndarray:
     """Return the chosen classes of the first axis, or two classes' margin."""
     return (np.diff(values, axis=0) if is_margin else values)[chosen]
@@ -189,5 +185,120 @@ def _linear_size(sizes: np.ndarray, least: float, rows: np.ndarray) -> np.ndarra
     return np.asarray(least + (np.abs(rows) * sizes).sum(axis=1))
 
 
-def _constant(size: float, rows: np.ndarray) -> np.ndarray:
-    return np.full(len(rows), size)
+# -- quadratic forms -----------------------------------------------------------------------------------------------------
+
+
+class Form(NamedTuple):
+    """Hold f(x) = constant + (x - centre) . matrix (x - centre), with a symmetric matrix."""
+
+    centre: np.ndarray
+    matrix: np.ndarray
+    constant: float
+
+
+def _of_joint_densities(model: Model) -> Response:
+    """Return the probability of a class: scores are logarithms of joint densities, up to a common constant."""
+    if not hasattr(model, "predict_proba"):  # nearest centroids have it since scikit-learn 1.6
+        raise no_response(model, "It has no predict_proba")
+    return probabilities(model.classes_)
+
+
+@with_response(_of_joint_densities)
+def read_quadratic(model: Model, request: Request) -> AdditiveReader:
+    r"""Read quadratic forms as squares, products of two columns and linear terms.
+
+    .. math:: (x - \mu) \cdot A (x - \mu) = z \cdot A z - 2\, \delta \cdot A z + \delta \cdot A \delta, \qquad z = x - m, \; \delta = \mu - m
+    """
+    forms, names, unit = _KINDS[sklearn_name(model)](model)
+    centre = np.mean([form.centre for form in forms], axis=0)
+    coefficients, constants = (np.stack(parts, axis=-1) for parts in zip(*(_expanded(f, centre) for f in forms), strict=True))
+    if len(forms) == 2:  # the log-odds of the second class
+        coefficients, constants = coefficients[:, 1:] - coefficients[:, :1], constants[1:] - constants[:1]
+    powers = _powers(len(centre))
+    used = np.any(coefficients, axis=1)
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
+    form = AdditiveForm(
+        blocks=(MonomialTerms(powers[used], coefficients[used][:, outputs.numbers]),),
+        intercept=constants[outputs.numbers],
+        encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
+        n_columns=len(centre),
+        outputs=outputs,
+        unit=unit,
+        magnitude=functools.partial(_magnitude, forms, centre),
+        own_call=outputs.call("decision_function"),
+    )
+    return AdditiveReader(model, request, form)
+
+
+def _envelope(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+    """Return the negative squared Mahalanobis distance minus the threshold."""
+    precision = np.asarray(model.get_precision(), float)
+    form = Form(np.asarray(model.location_, float), -precision, -float(model.offset_))
+    return [form], ("decision function",), "decision function"
+
+
+def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+    """Return the logarithms of prior times density of the classes."""
+    forms = []
+    for mean, rotation, scaling, prior in zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True):
+        # Scaled in the precision of the fit, as predictions do
+        root = np.asarray(rotation * scaling**-0.5, float)
+        matrix = -0.5 * root @ root.T
+        forms.append(
+            Form(np.asarray(mean, float), 0.5 * (matrix + matrix.T), float(np.log(prior) - 0.5 * np.log(scaling).sum()))
+        )
+    names = score_names(model.classes_)
+    return forms, names, f"log-odds of class {names[0]}" if len(names) == 1 else "joint log-likelihood"
+
+
+def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+    """Return negative squared distances to the centroids, and twice the log priors."""
+    if model.metric != "euclidean":
+        do = "Fit it with metric='euclidean'"
+        raise UnsupportedStructureError(
+            "NearestCentroid has a decision function of squared distances only", f"Got metric={model.metric!r}", do
+        )
+    deviation = np.asarray(model.within_class_std_dev_, float)
+    matrix = -np.diag(1.0 / np.square(np.where(deviation == 0.0, 1.0, deviation)))
+    forms = [
+        Form(np.asarray(centroid, float), matrix, 2.0 * float(np.log(prior)))
+        for centroid, prior in zip(model.centroids_, model.class_prior_, strict=True)
+    ]
+    names = score_names(model.classes_)
+    return forms, names, f"decision function of class {names[0]}" if len(names) == 1 else "decision function"
+
+
+def _expanded(form: Form, centre: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the coefficients of monomials of z = x - centre, and the constant. Monomials have the order of :func:`_powers`."""
+    shift = form.centre - centre
+    upper = np.triu_indices(len(centre), 1)
+    squares, pairs, single = np.diag(form.matrix), 2.0 * form.matrix[upper], -2.0 * form.matrix @ shift
+    return np.concatenate([single, squares, pairs]), form.constant + float(shift @ form.matrix @ shift)
+
+
+def _powers(d: int) -> np.ndarray:
+    """Return the powers of single columns, squares and pairs."""
+    first, second = np.triu_indices(d, 1)
+    pairs = np.zeros((len(first), d), np.int64)
+    pairs[np.arange(len(first)), first] = pairs[np.arange(len(first)), second] = 1
+    return np.concatenate([np.eye(d, dtype=np.int64), 2 * np.eye(d, dtype=np.int64), pairs])
+
+
+def _encode(owner: str, names: tuple[str, ...] | None, centre: np.ndarray, X: Table, what: str) -> np.ndarray:
+    return X.finite(what, owner, names=names) - centre
+
+
+def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the magnitudes (n_rows,) that cancel in each form. They hold for any order of summation."""
+    sizes = np.zeros(len(rows))
+    for form in forms:
+        moved = np.abs(rows) + np.abs(form.centre - centre)
+        sizes = np.maximum(sizes, np.einsum("ij,jk,ik->i", moved, np.abs(form.matrix), moved) + abs(form.constant))
+    return sizes
+
+
+_KINDS: dict[str, Callable[[Model], tuple[list[Form], tuple[str, ...], str]]] = {
+    "EllipticEnvelope": _envelope,
+    "NearestCentroid": _centroids,
+    "QuadraticDiscriminantAnalysis": _discriminant,
+}
