@@ -17,6 +17,7 @@ from exactshap.readers._delegating import AffineReader as AffineReader
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import TransformedReader as TransformedReader
 from exactshap.readers._delegating import of_transformed as of_transformed
+from exactshap.readers._delegating import read_live as read_live
 from exactshap.readers._delegating import reader_for as reader_for
 from exactshap.readers._delegating import require_all_columns as require_all_columns
 from exactshap.readers._identity import fitted_names as fitted_names
@@ -70,12 +71,12 @@ __all__ = [
 if TYPE_CHECKING:
     from exactshap.readers._row_games import Coalitions as Coalitions
     from exactshap.readers._row_games import ConditionalGame as ConditionalGame
+    from exactshap.readers._row_games import RowGames as RowGames
+    from exactshap.readers._row_games import RowReader as RowReader
     from exactshap.readers._row_games import averaged as averaged
     from exactshap.readers._row_games import solve_moving as solve_moving
     from exactshap.readers._row_games import some_coalitions as some_coalitions
     from exactshap.readers._row_games import split_by_row as split_by_row
-    from exactshap.readers._row_reader import RowGames as RowGames
-    from exactshap.readers._row_reader import RowReader as RowReader
     from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
     from exactshap.readers.kernel_machines import KernelMachine
     from exactshap.readers.networks import OneLayerNetwork
@@ -83,8 +84,7 @@ if TYPE_CHECKING:
 __getattr__ = on_first_use(
     __name__,
     {
-        "_row_games": "Coalitions ConditionalGame averaged solve_moving some_coalitions split_by_row",
-        "_row_reader": "RowGames RowReader",
+        "_row_games": "Coalitions ConditionalGame RowGames RowReader averaged solve_moving some_coalitions split_by_row",
         "additive": "AdditiveModel TermScores explain_terms",
         "kernel_machines": "KernelMachine",
         "networks": "OneLayerNetwork",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,10 +14,10 @@ from exactshap._runtime.cache import copied_state
 from exactshap._runtime.machine import clocked
 from exactshap.errors import ExplanationWarning, message, warn
 from exactshap.frames import Table
-from exactshap.games import Game
+from exactshap.games import Game, spread
 from exactshap.readers._traits import Traits
 from exactshap.semivalues import Semivalue
-from exactshap.solvers import Cost, Solution, choose, count_sets, solve
+from exactshap.solvers import Cost, Posterior, Solution, choose, count_sets, player_sets, solve
 
 # Fraction of the largest prediction: if rounding leaves more uncertain, values are approximate.
 COARSE = 1e-6
@@ -85,7 +85,7 @@ class Reader(ABC):
         """
         if self.traits.background is None or self.traits.value_function not in ("interventional", "baseline"):
             return None
-        return hand_masked(self, X, masks)
+        return _hand_masked(self, X, masks)
 
     def bind(self, row: Table) -> Reader | None:
         """Return this reader with one reference row, or None.
@@ -132,7 +132,7 @@ def columns_of(reader: Reader, masks: np.ndarray) -> np.ndarray:
     return columns
 
 
-def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
+def _hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
     """Return mean model predictions over hand-masked rows.
 
     They take the columns of the coalition from X and the rest from the background.
@@ -147,3 +147,26 @@ def hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
             np.einsum("rm...,m->r...", prediction.reshape(X.n_rows, background.n_rows, *prediction.shape[1:]), weights)
         )
     return np.stack(values, axis=1)
+
+
+def among_all(solution: Solution, live: Sequence[int], n_players: int, order: int, axis: int = 1) -> Solution:
+    """Return the solution for all players, 0 where one is not ``live``; ``axis`` is that of the sets."""
+    sets = player_sets(n_players, order)
+    number = {members: place for place, members in enumerate(sets)}
+    places = [number[tuple(live[j] for j in members)] for members in solution.sets]
+
+    def by_set(values: np.ndarray | None) -> np.ndarray | None:
+        return None if values is None else spread(values, axis, len(sets), places)
+
+    covariance = solution.covariance
+    if covariance is not None:
+        # Rows and columns of the matrix: players without columns neither vary nor covary.
+        covariance = spread(spread(covariance, axis, n_players, list(live)), axis + 1, n_players, list(live))
+    return replace(
+        solution,
+        part=replace(
+            solution.part, values=spread(solution.values, axis, len(sets), places), std_error=by_set(solution.std_error)
+        ),
+        sets=sets,
+        posterior=Posterior(covariance, solution.covariance_residual, by_set(solution.set_std)),
+    )

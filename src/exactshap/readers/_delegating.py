@@ -1,4 +1,4 @@
-"""Wrap readers in others that change a few things only, such as pipelines, scaled targets and players in a tree."""
+"""Wrap readers in others that change a few things only: pipelines, scaled targets, players without columns or in a tree."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
-from exactshap.games import Game, ProductGame, affine, with_equal_shares
-from exactshap.readers._base import Reader
+from exactshap.games import Game, LiveGame, ProductGame, affine, with_equal_shares
+from exactshap.readers._base import Reader, among_all
 from exactshap.readers._request import NoConditionalMeans, Request
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
 # Bytes of the arrays of one block of the solver's sweep over all levels.
 WORK_BYTES = 2.0**27
+# Players that are kept where there are as many: interactions of higher orders are refused for fewer.
+MIN_PLAYERS = 4
 # Coalitions for each row of a function, without a budget.
 DEFAULT_CALLS = 2**12
 
@@ -170,6 +172,41 @@ def of_transformed(
     inner = tuple(names[owner] + ("" if one_to_one else f" [{place}]") for place, owner in enumerate(owners))
     # ``groups`` name input columns: players, which replace them, are made of transformed ones.
     return replace(request, background=background, groups=None, players=transformed, feature_names=inner)
+
+
+def read_live(read: Callable[[Request], Reader], request: Request) -> Reader:
+    """Read a model with the players that have columns: semivalues give nothing to the others, at no cost.
+
+    Only "normalized" games know them, as their baseline is shared by all players.
+    """
+    assert request.players is not None
+    empty = [place for place, (_, columns) in enumerate(request.players) if not columns]
+    kept = max(len(request.players) - len(empty), min(MIN_PLAYERS, len(request.players)))
+    # The last of those without columns leave; the first stay where there would be fewer players than MIN_PLAYERS.
+    dead = set(empty[len(empty) - (len(request.players) - kept) :])
+    if not dead or request.value_function == "normalized":
+        return read(request)
+    live = tuple(place for place in range(len(request.players)) if place not in dead)
+    return LivePlayers(read(replace(request, players=tuple(request.players[place] for place in live))), request.players, live)
+
+
+class LivePlayers(DelegatingReader):
+    """Show what ``inner`` says of ``live`` players; the others have no columns."""
+
+    def __init__(self, inner: Reader, players: tuple[tuple[str, tuple[int, ...]], ...], live: tuple[int, ...]) -> None:
+        columns, names = tuple(columns for _, columns in players), tuple(name for name, _ in players)
+        super().__init__(inner, players=columns, player_names=names)
+        self.live = live
+
+    def game(self, X: Table) -> Game:
+        return LiveGame(super().game(X), self.traits.n_players, self.live)
+
+    def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
+        return among_all(super().solve(X, semivalue, order), self.live, self.traits.n_players, order)
+
+    def masked_predictions(self, X: Table, masks: np.ndarray) -> np.ndarray | None:
+        # Dead players mask nothing, as no column of the rows is theirs.
+        return super().masked_predictions(X, np.asarray(masks)[:, list(self.live)])
 
 
 class HierarchicalReader(DelegatingReader):

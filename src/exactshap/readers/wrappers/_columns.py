@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.types import Model, TableLike
+from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.games import player_of_columns
-from exactshap.readers import library_class, sklearn_name
+from exactshap.readers import library_class, sklearn_name, writes_to_rows
 from exactshap.readers.additive import is_selection
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
@@ -200,8 +200,10 @@ def takes_texts(step: Model) -> bool:
 
 
 def readable(model: Model, X: Table) -> TableLike:
-    """Return rows as a fitted model takes them: a column of texts if its first step takes that."""
-    return X.column(0) if reads_texts(model) else X.native
+    """Return rows as a fitted model takes them: a column of texts if its first step takes that, a copy if a step writes to them."""
+    if reads_texts(model):
+        return X.column(0)
+    return (X.copy() if writes_to_rows(model) else X).native
 
 
 def reads_texts(model: Model) -> bool:
@@ -251,7 +253,7 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
     if before.ndim != 2:
         made = f"Got {before.ndim} dimension{'' if before.ndim == 1 else 's'}"
         raise UnsupportedStructureError(f"{_called(step)} makes no table of columns", made, f"S{SAMPLE_PIPELINE[1:]}")
-    _require_rows_apart(_called(step), lambda some: _cells(step.transform(some.native)), rows, before)
+    require_rows_apart(_called(step), lambda some: step.transform(some.native), rows, before)
     changed = np.zeros((rows.n_columns, before.shape[1]), bool)
     for j in range(rows.n_columns):
         mask = np.arange(rows.n_columns) != j
@@ -264,25 +266,22 @@ def _changed_outputs(step: Model, rows: Table) -> np.ndarray:
     return changed
 
 
-def require_rows_apart(name: str, transform: Callable[[Table], Table], rows: Table, transformed: Table) -> None:
+def require_rows_apart(name: str, transform: Callable[[Table], Foreign], rows: Table, transformed: Foreign) -> None:
     """Refuse a step that drops rows, or mixes them."""
-    _require_rows_apart(name, lambda some: _cells(transform(some).native), rows, _cells(transformed.native))
+    n, cells = rows.n_rows, _cells(transformed)
 
+    def is_same(trial: np.ndarray) -> bool:
+        alone, expected = _cells(transform(rows.take(trial))), cells[trial]
+        return alone.shape == expected.shape and bool(same_cells(alone, expected, cells).all())
 
-def _require_rows_apart(name: str, transform: Callable[[Table], np.ndarray], rows: Table, cells: np.ndarray) -> None:
-    n = rows.n_rows
     # One row alone has one value only, which batches of many rows do not show: a function may number the values that it meets.
     trials = [np.arange(1, n, 2), np.array([0]), np.array([n - 1])] if n > 1 else []
-    if len(cells) != n or not all(_are_same(transform(rows.take(trial)), cells[trial], cells) for trial in trials):
+    if len(cells) != n or not all(map(is_same, trials)):
         raise UnsupportedStructureError(
             f"{name} transforms a row differently when other rows come with it",
             "Every second row alone, or one alone, gave other numbers, or rows were dropped",
             "Compute what it needs from other rows in fit, and use that in transform; fix the seed of a step that draws",
         )
-
-
-def _are_same(cells: np.ndarray, expected: np.ndarray, batch: np.ndarray) -> bool:
-    return cells.shape == expected.shape and bool(same_cells(cells, expected, batch).all())
 
 
 def require_apart(
@@ -292,8 +291,8 @@ def require_apart(
 
     Each row is mixed with one of the background, and up to TRIED_ROWS of the background with one of the rows.
     """
-    cells = _cells(transform(X).native)
-    _require_rows_apart("the pipeline", lambda some: _cells(transform(some).native), X, cells)
+    cells = _cells(transform(X))
+    require_rows_apart("the pipeline", transform, X, cells)
     pairs = np.arange(max(X.n_rows, min(background.n_rows, TRIED_ROWS)))
     numbers, places = pairs % background.n_rows, pairs % X.n_rows
     pair = _mixed_pair(transform, X.take(places), cells[places], background.take(numbers), players, owners)
@@ -310,8 +309,8 @@ def require_background_apart(
     for start in range(0, n, MIXED_ROWS):
         places = np.arange(start, min(start + MIXED_ROWS, n))
         own = background.take(places)
-        cells = _cells(transform(own).native)
-        _require_rows_apart("the pipeline", lambda some: _cells(transform(some).native), own, cells)
+        cells = _cells(transform(own))
+        require_rows_apart("the pipeline", transform, own, cells)
         for shift in sorted({1, n // 3, n // 2}):
             numbers = (places + shift) % n
             pair = _mixed_pair(transform, own, cells, background.take(numbers), players, owners)
@@ -333,13 +332,13 @@ def _mixed_pair(
     Every two players are apart in one of about 2 log2(d) mixes, with either of them from ``own``: the outputs of players from there must
     be those of ``own``, the others those of ``other``.
     """
-    outside, player_of = _cells(transform(other).native), player_of_columns(players, own.n_columns)
+    outside, player_of = _cells(transform(other)), player_of_columns(players, own.n_columns)
     # Two players differ in some bit of their numbers: the mixes by each bit set every two of them apart.
     for bit in range(max(len(players) - 1, 1).bit_length()):
         for side in (0, 1):
             mask = (player_of >> bit) % 2 == side
             expected = np.where(mask[owners], inside, outside)
-            wrong = ~same_cells(_cells(transform(own.hybrid(other, mask)).native), expected)
+            wrong = ~same_cells(_cells(transform(own.hybrid(other, mask))), expected)
             if wrong.any():
                 pair, output = np.argwhere(wrong)[0]
                 return int(pair), int(output)
@@ -365,7 +364,8 @@ def same_cells(cells: np.ndarray, expected: np.ndarray, batch: np.ndarray | None
         return (cells == expected) | ((cells != cells) & (expected != expected))
 
 
-def _cells(rows: TableLike) -> np.ndarray:
+def _cells(rows: Foreign) -> np.ndarray:
+    rows = rows.native if isinstance(rows, Table) else rows
     return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, object)
 
 

@@ -24,11 +24,11 @@ from exactshap.readers import (
     fitted_names,
     names_of,
     players_of,
+    read_live,
     require_all_columns,
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import readable, reads_texts
-from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution
 
@@ -56,12 +56,8 @@ class Member:
         return float(np.abs(self.weights).sum(axis=0).max(initial=0.0))
 
 
-def own_answers(model: Model, call: OwnCall) -> Callable[[Table], np.ndarray]:
-    """Return the prediction of a sum by its own call."""
-    return functools.partial(_answers, model, call)
-
-
-def _answers(model: Model, call: OwnCall, X: Table) -> np.ndarray:
+def own_answers(model: Model, call: OwnCall, X: Table) -> np.ndarray:
+    """Return a model's own prediction of a table."""
     return call(model, readable(model, X))
 
 
@@ -155,7 +151,7 @@ class SumReader(Reader):
 
     .. math:: f(x) = c + \sum_m f_m(x_{C_m}) W_m
 
-    ``own(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction; ``names`` and ``n_columns`` of the fit are those of
+    ``own``, or ``own(table) -> (n_rows,) or (n_rows, n_outputs)``, is the model's own prediction; ``names`` and ``n_columns`` of the fit are those of
     the model, where it has any.
     """
 
@@ -164,7 +160,7 @@ class SumReader(Reader):
         model: Model,
         request: Request,
         members: Sequence[Member],
-        own: Callable[[Table], Any],
+        own: OwnCall | Callable[[Table], Any],
         *,
         outputs: Outputs,
         unit: str,
@@ -172,7 +168,8 @@ class SumReader(Reader):
         names: tuple[str, ...] | None = None,
         n_columns: int | None = None,
     ) -> None:
-        self.members, self._own = tuple(members), own
+        self.members = tuple(members)
+        self._own = functools.partial(own_answers, model, own) if isinstance(own, OwnCall) else own
         self.constant = np.zeros(len(outputs.names)) if constant is None else constant
         parts = [member.reader.traits for member in self.members]
         name = name_of_sum(model, [member.reader for member in self.members])

@@ -13,9 +13,8 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import player_of_columns
-from exactshap.readers import Reader, Request, SecondReading, TransformedReader, names_of, of_transformed, players_of
+from exactshap.readers import Reader, Request, SecondReading, TransformedReader, names_of, of_transformed, players_of, read_live
 from exactshap.readers import read as read_any
-from exactshap.readers.wrappers._live_players import read_live
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 

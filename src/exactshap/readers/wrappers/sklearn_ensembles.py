@@ -15,7 +15,7 @@ from exactshap.errors import ExactshapError, UnknownNameError, UnsupportedStruct
 from exactshap.readers import Outputs, Reader, Request, choose_value_function, class_names, is_of_target, score_names
 from exactshap.readers.additive import linear_step
 from exactshap.readers.responses import Isotonic, Response, Sigmoid, isotonic, normalised, sigmoid, temperature
-from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, own_answers, read_member, request_of_sum
+from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, read_member, request_of_sum
 
 # -- regressors ----------------------------------------------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ def read_mean(model: Model, request: Request) -> Reader:
     readers = [_regressor(inner, replace(request, output="all"), model, own) for inner, own in pairs]
     names, single = readers[0].traits.output_names, readers[0].traits.single_output
     outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=not single)
-    chosen, own = np.eye(len(names))[:, outputs.numbers], own_answers(model, outputs.call("predict"))
+    chosen, own = np.eye(len(names))[:, outputs.numbers], outputs.call("predict")
     members = [Member(reader, share * chosen, of) for reader, share, of in zip(readers, shares, columns, strict=True)]
     return SumReader(model, request, members, own, outputs=outputs, unit="target")
 
@@ -104,7 +104,7 @@ def _weighted_probabilities(model: Model, request: Request, names: tuple[str, ..
         model,
         request,
         members,
-        own_answers(model, outputs.call("predict_proba")),
+        outputs.call("predict_proba"),
         constant=constant,
         outputs=outputs,
         unit=f"probability of {kind}{outputs.names[0]}" if outputs.single else "probability",
@@ -193,7 +193,7 @@ def read_stack(model: Model, request: Request) -> Reader:
     unit = "target"
     if is_classifier:
         unit = f"{parts.unit.split(' of class ')[0]}{f' of class {names[0]}' if len(names) == 1 else ''}"
-    own = own_answers(model, outputs.call(called))
+    own = outputs.call(called)
     return SumReader(model, request, members, own, constant=constant, outputs=outputs, unit=unit)
 
 
@@ -254,7 +254,7 @@ def read_calibrated(model: Model, request: Request) -> Reader:
     shares = np.eye(len(names))[:, outputs.numbers] / len(model.calibrated_classifiers_)
     members = [Member(_calibrated(one, request, model, unit), shares) for one in model.calibrated_classifiers_]
     own = Outputs(outputs.names, [k + 1 for k in outputs.numbers], True) if len(names) == 1 else outputs
-    return SumReader(model, request, members, own_answers(model, own.call("predict_proba")), outputs=outputs, unit=unit)
+    return SumReader(model, request, members, own.call("predict_proba"), outputs=outputs, unit=unit)
 
 
 def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,12 +26,22 @@ from exactshap.readers import (
     names_of,
     of_transformed,
     players_of,
+    read_live,
     require_fitted,
     sklearn_name,
     writes_to_rows,
 )
 from exactshap.readers import read as read_any
-from exactshap.readers.additive import MapsSideBySide, is_projection, linear_step, read_projection, response_of
+from exactshap.readers.additive import (
+    MapsSideBySide,
+    Weight,
+    is_affine,
+    is_map,
+    is_projection,
+    linear_step,
+    read_projection,
+    response_of,
+)
 from exactshap.readers.wrappers._columns import (
     SAMPLE_PIPELINE,
     TRIED_ROWS,
@@ -42,9 +53,8 @@ from exactshap.readers.wrappers._columns import (
     require_rows_apart,
     same_cells,
     takes_texts,
+    unfrozen,
 )
-from exactshap.readers.wrappers._live_players import read_live
-from exactshap.readers.wrappers._side_by_side import BeforeMaps, maps_side_by_side
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
 
@@ -70,9 +80,8 @@ def read(model: Model, request: Request) -> Reader:
     start = mixing[0] if mixing else len(steps) - 1
     if start > 0:
         return PipelineReader(model, steps[:start], steps[start:], request)
-    return (
-        DelegatingReader(read_any(steps[0], request), model=model) if len(steps) == 1 else _read_mixing(steps, request, model)
-    )
+    inner = _read_tail(steps, request, model)
+    return DelegatingReader(inner, model=model) if len(steps) == 1 else inner
 
 
 def read_selected(model: Model, request: Request) -> Reader:
@@ -81,13 +90,11 @@ def read_selected(model: Model, request: Request) -> Reader:
     return PipelineReader(model, [model], [model.estimator_], request)
 
 
-def _read_tail(steps: list[Any], request: Request) -> Reader:
-    """Read the final model, with a feature map that belongs to it."""
-    return read_any(steps[0], request) if len(steps) == 1 else _read_mixing(steps, request, make_pipeline(*steps))
-
-
-def _read_mixing(steps: list[Any], request: Request, model: Model) -> Reader:
-    """Read steps that mix columns together with what follows; ``model`` is the pipeline of them that predicts."""
+def _read_tail(steps: list[Any], request: Request, model: Model = None) -> Reader:
+    """Read the final model, with steps before it that mix columns; ``model`` is the pipeline of them that predicts."""
+    if len(steps) == 1:
+        return read_any(steps[0], request)
+    model = make_pipeline(*steps) if model is None else model
     if is_projection(steps):
         return read_projection(steps, request, model)
     if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2 and (linear := linear_step(steps[1])) is not None:
@@ -259,3 +266,103 @@ class PipelineReader(TransformedReader):
             got = f"Its {method} answers otherwise than {type(self.tail[-1]).__name__}.{method} for its transformed rows"
             do = "Explain its last step: Explainer(pipeline[-1], pipeline[:-1].transform(background))"
             raise ExactnessError("The pipeline transforms rows otherwise inside its prediction", got, do)
+
+
+# -- maps of some columns in front of a linear model: those in a ColumnTransformer or FeatureUnion ---------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Selected:
+    """Select columns of a table, as a ColumnTransformer does for each of its steps."""
+
+    columns: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Hold the column-wise steps of one part, selections of columns included, and the maps that follow."""
+
+    before: list[Any]
+    maps: list[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class BeforeMaps:
+    """Apply a ColumnTransformer or FeatureUnion up to its maps. ``transform`` returns their input."""
+
+    step: Model
+    parts: Sequence[_Part]
+
+    def get_params(self) -> dict[str, Any]:
+        return dict(self.step.get_params())
+
+    def transform(self, rows: TableLike) -> np.ndarray:
+        made = (functools.reduce(_part_after, part.before, as_table(rows)).native for part in self.parts)
+        return np.concatenate([np.asarray(own.toarray() if hasattr(own, "toarray") else own, float) for own in made], axis=1)
+
+    def owners(self, follow: ColumnOwners, owners: np.ndarray, rows: Table | None) -> tuple[np.ndarray, MapsSideBySide]:
+        """Return the input column of each transformed column, and their maps."""
+        after, blocks = [], []
+        for part in self.parts:
+            own, table = owners, rows
+            for step in part.before:
+                own = own[step.columns] if isinstance(step, _Selected) else follow.after(step, own, table)
+                table = None if table is None else _part_after(table, step)
+            after.append(own)
+            blocks.append((part.maps, len(own)))
+        return np.concatenate(after), MapsSideBySide(blocks)
+
+
+def maps_side_by_side(steps: Sequence[Any]) -> tuple[int, BeforeMaps] | None:
+    """Return the place of the step that holds maps, and what is before them. None without a linear model behind it."""
+    for place, step in enumerate(steps[:-1]):
+        if sklearn_name(step) in ("ColumnTransformer", "FeatureUnion"):
+            parts = [_part(chain) for chain in _chains(step)]
+            if any(is_map(part.maps[0]) for part in parts if part.maps) and is_projection(
+                [MapsSideBySide(()), *steps[place + 1 :]]
+            ):
+                return place, BeforeMaps(step, parts)
+    return None
+
+
+def _chains(step: Model) -> list[list[Any]]:
+    """Return the chains of steps that a step joins. Its outputs are theirs, one chain after the other."""
+    step = unfrozen(step)
+    name = sklearn_name(step)
+    if step is None or _is(step, "passthrough"):
+        return [[]]
+    if name == "Pipeline":
+        *before, last = flat_steps(step) or [None]
+        return [[*before, *chain] for chain in _chains(last)]
+    if name == "FeatureUnion":
+        parts = [(name, part) for name, part in step.transformer_list if part is not None and not _is(part, "drop")]
+        return [[*chain, *_weight(step, name)] for name, part in parts for chain in _chains(part)]
+    if name == "ColumnTransformer" and hasattr(step, "transformers_"):
+        indices = {name: list(map(int, columns)) for name, columns in step._transformer_to_input_indices.items()}
+        parts = [(name, part) for name, part, _ in step.transformers_ if not _is(part, "drop") and indices[name]]
+        return [[_Selected(indices[name]), *chain, *_weight(step, name)] for name, part in parts for chain in _chains(part)]
+    return [[step]]
+
+
+def _weight(step: Model, part: str) -> list[Weight]:
+    """Return the factor of a part's outputs, if it has one."""
+    weights = step.transformer_weights or {}
+    return [Weight(float(weights[part]))] if part in weights else []
+
+
+def _part(chain: list[Any]) -> _Part:
+    """Split a chain of steps at the first of its maps, or weights, that only affine steps follow."""
+    for place, step in enumerate(chain):
+        if (is_map(step) or isinstance(step, Weight)) and all(map(is_affine, chain[place + 1 :])):
+            return _Part(chain[:place], chain[place:])
+    return _Part(chain, [])
+
+
+def _is(part: Any, word: str) -> bool:
+    return isinstance(part, str) and part == word
+
+
+def _part_after(table: Table, step: Any) -> Table:
+    if isinstance(step, _Selected):
+        return table.select(step.columns)
+    return as_table(step.transform(table.column(0) if takes_texts(step) else table.native), what="transformed rows")

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table
-from exactshap.readers import DelegatingReader, Reader, Request, fitted_names, writes_to_rows
+from exactshap.readers import DelegatingReader, Reader, Request, fitted_names
 from exactshap.readers import read as read_any
 from exactshap.readers.wrappers._columns import readable
 
@@ -61,7 +61,7 @@ class HolderReader(DelegatingReader):
                 )
             return self.inner.predict(self.rows(X))
         model, X = (held, self.rows(X)) if self.traits.own_call is None else (self.traits.model, X)
-        return call(model, readable(held, X.copy() if writes_to_rows(held) else X))
+        return call(model, readable(held, X))
 
 
 def _as_fitted(model: Model, held: Model, X: Table) -> Table:

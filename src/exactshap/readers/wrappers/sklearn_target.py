@@ -23,12 +23,10 @@ from exactshap.readers import (
     is_of_target,
     outputs_of,
     sklearn_name,
-    writes_to_rows,
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.responses import LinkedReader, exponential, needs_rows
-from exactshap.readers.wrappers._columns import readable
-from exactshap.readers.wrappers._sum import Member, SumReader, read_member, request_of_sum
+from exactshap.readers.wrappers._sum import Member, SumReader, own_answers, read_member, request_of_sum
 
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 # Name, rate and shift: the target is exp(rate * prediction) + shift
@@ -98,8 +96,7 @@ def _read_several(model: Model, request: Request, scaler: Model, logarithm: str 
     if logarithm is not None:
         call = OwnCall("predict", finish=functools.partial(_picked_logarithms, model.transformer_.func, outputs))
         unit = f"{logarithm} of the target"
-    own = functools.partial(_own_prediction, model, call)
-    reader = SumReader(model, request, members, own, outputs=outputs, unit=unit, constant=shift)
+    reader = SumReader(model, request, members, call, outputs=outputs, unit=unit, constant=shift)
     # A logarithm undoes an exponential: their rounding is that of numbers about 1
     floor = reader.traits.rounding.floor + float(np.abs(shift).max()) + float(logarithm is not None)
     reader.traits = reader.traits.with_rounding(floor=floor)
@@ -108,10 +105,6 @@ def _read_several(model: Model, request: Request, scaler: Model, logarithm: str 
 
 def _picked_logarithms(logarithm: np.ufunc, outputs: Outputs, values: np.ndarray) -> np.ndarray:
     return outputs.pick(logarithm(values))
-
-
-def _own_prediction(model: Model, call: OwnCall, X: Table) -> np.ndarray:
-    return call(model, readable(model, X.copy() if writes_to_rows(model.regressor_) else X))
 
 
 def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
@@ -149,7 +142,7 @@ class TargetReader(AffineReader):
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.traits.own_call is not None
-        return _own_prediction(self.traits.model, self.traits.own_call, X)
+        return own_answers(self.traits.model, self.traits.own_call, X)
 
 
 def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:
