@@ -137,7 +137,7 @@ _REGISTRY: dict[str, str] = {
     "sklearn.cross_decomposition._pls.PLSRegression": "exactshap.readers.additive.sklearn_linear",
     "sklearn.cross_decomposition._pls.PLSCanonical": "exactshap.readers.additive.sklearn_linear",
     "sklearn.cross_decomposition._pls.CCA": "exactshap.readers.additive.sklearn_linear",
-    "sklearn.neural_network._multilayer_perceptron.*": "exactshap.readers.networks.sklearn_mlp",
+    "sklearn.neural_network._multilayer_perceptron.*": "exactshap.readers.networks.one_layer:read_perceptron",
     "exactshap.readers.networks.one_layer.OneLayerNetwork": "exactshap.readers.networks.one_layer",
     "lifelines.fitters.RegressionFitter": "exactshap.readers.additive.linear_packages:read_lifelines",
     "exactshap.readers.additive.additive_model.AdditiveModel": "exactshap.readers.additive.additive_model",

@@ -2,5 +2,4 @@
 
 from __future__ import annotations
 
-from exactshap.readers.networks.one_layer import NetworkReader as NetworkReader
 from exactshap.readers.networks.one_layer import OneLayerNetwork as OneLayerNetwork

@@ -29,8 +29,8 @@ from exactshap.errors import BudgetError, InputError, InputTypeError, Unsupporte
 from exactshap.expansions import expand
 from exactshap.frames import Table, as_table
 from exactshap.games import AdditiveGame, Game, ProductGame, normalised_weights
-from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits, fitted_names
-from exactshap.readers.responses import RowScores
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, RowReader, Traits, fitted_names, target_names
+from exactshap.readers.responses import HybridScores, Response, RowScores, SampledResponse, of_score, probabilities
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
@@ -139,7 +139,7 @@ class OneLayerNetwork:
         precision: Any = np.float64,
     ) -> None:
         if activation not in ACTIVATIONS:
-            raise unknown_activation("OneLayerNetwork", activation)
+            raise _unknown_activation("OneLayerNetwork", activation)
         if predict is not None and not callable(predict):
             raise InputTypeError("`predict` must be callable or None", f"Got {type(predict).__name__}")
         arrays = [np.array(one, float) for one in (weights, bias, out_weights, out_bias)]
@@ -162,38 +162,25 @@ class OneLayerNetwork:
         return np.asarray(hidden @ self.out_weights + self.out_bias)
 
 
-def unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
+def _unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
     """Return the error for an activation without an exact form."""
     do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
     known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
     return UnsupportedStructureError(f"The units of {name} have no exact form", known, do)
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """Hold the arrays of the explained outputs."""
-
-    weights: np.ndarray  # float64 (n_features, n_units)
-    bias: np.ndarray  # float64 (n_units,)
-    out_weights: np.ndarray  # float64 (n_units, n_outputs)
-    out_bias: np.ndarray  # float64 (n_outputs,)
-    activation: str
-
-
 def read(model: OneLayerNetwork, request: Request) -> Reader:
     """Read the arrays."""
     multiple = model.out_weights.ndim == 2
-    out = model.out_weights if multiple else model.out_weights[:, None]
-    names = tuple(f"output {k}" for k in range(out.shape[1])) if multiple else ("output",)
+    n_outputs = model.out_weights.shape[1] if multiple else 1
+    names = tuple(f"output {k}" for k in range(n_outputs)) if multiple else ("output",)
     outputs = Outputs.of(names, request.output, owner="OneLayerNetwork", multiple=multiple)
-    bias, chosen = np.broadcast_to(model.out_bias, (out.shape[1],)), outputs.numbers
-    layer = Layer(model.weights, model.bias, out[:, chosen], bias[chosen], model.activation)
     call = outputs.call("predict")
-    return NetworkReader(model, request, layer, call, outputs=outputs, unit="output", precision=model.precision)
+    return NetworkReader(model, request, model, call, outputs=outputs, unit="output", precision=model.precision)
 
 
 class NetworkReader(RowReader[np.ndarray]):
-    """Read a network of one hidden layer bound to a background.
+    """Read outputs of a network of one hidden layer, bound to a background.
 
     ``odds_rounding`` is what a prediction is off by for each unit of exp(prediction), where log-odds are worked out from probabilities.
     """
@@ -202,7 +189,7 @@ class NetworkReader(RowReader[np.ndarray]):
         self,
         model: Model,
         request: Request,
-        layer: Layer,
+        network: OneLayerNetwork,
         own_call: OwnCall,
         *,
         outputs: Outputs,
@@ -211,6 +198,9 @@ class NetworkReader(RowReader[np.ndarray]):
         odds_rounding: float = 0.0,
     ) -> None:
         request.refuse_options(owner=type(model).__name__)
+        out = network.out_weights.reshape(len(network.bias), -1)
+        out, out_bias = out[:, outputs.numbers], np.broadcast_to(network.out_bias, out.shape[1:])[outputs.numbers]
+        layer = OneLayerNetwork(network.weights, network.bias, out, out_bias, activation=network.activation)
         traits = Traits.of(
             model,
             request,
@@ -417,3 +407,72 @@ class _Terms:
     c: np.ndarray  # complex128 (n_terms, n_outputs)
     constant: np.ndarray  # float64 (n_outputs,)
     error: float
+
+
+# -- multilayer perceptrons of scikit-learn ----------------------------------------------------------------------------------
+
+
+def read_perceptron(model: Model, request: Request) -> Reader:
+    """Read f(x) = b_2 + W_2' g(b_1 + W_1' x): targets, of two classes the log-odds; what is made of it is sampled."""
+    network, outer = _network(model), request.outer_response
+    names, unit, response = _scores(model)
+    asks = outer is not None or (response is not None and request.asks_response)
+    if unit == "score" and not asks:
+        got = f"Got {model.n_outputs_} scores, which predict_proba does not say"
+        do = "Pass output='probability', or explain the scores: OneLayerNetwork(model.coefs_[0], model.intercepts_[0],"
+        do += " model.coefs_[1], model.intercepts_[1], activation=model.activation)"
+        raise UnsupportedStructureError(f"{type(model).__name__} has log-odds only of two classes", got, do)
+    own = of_score(request) if asks else request
+    outputs = Outputs.of(names, own.output, owner=type(model).__name__)
+    call, rounding = outputs.call("predict"), 0.0
+    if response is not None:  # of several classes nothing but the probabilities is compared
+        call = OwnCall("predict_proba", finish=_log_odds) if model.n_outputs_ == 1 else response.call
+        # What predict_proba loses of the log-odds is no matter to what is made of the sum itself
+        rounding = 0.0 if asks else 8.0 * float(np.finfo(model.coefs_[0].dtype).eps)
+    precision = model.coefs_[0].dtype
+    score = NetworkReader(model, own, network, call, outputs=outputs, unit=unit, precision=precision, odds_rounding=rounding)
+    if not asks:
+        return score
+    if outer is not None:  # a calibration takes the probability, as a classifier has no other score
+        response = outer if response is None else outer.after(response)
+    assert response is not None
+    return SampledResponse(score, HybridScores(score.hybrids), response, request, "units join players")
+
+
+def _scores(model: Model) -> tuple[tuple[str, ...], str, Response | None]:
+    """Return names and unit of the scores, and what a classifier makes of them."""
+    if not hasattr(model, "classes_"):
+        if model.out_activation_ != "identity":
+            got, do = f"Got {model.out_activation_!r}", "Explain its predict method: explain(model.predict, X, background)"
+            raise UnsupportedStructureError(f"The outputs of {type(model).__name__} are not sums of its units", got, do)
+        return target_names(model.n_outputs_), "target", None
+    if model.n_outputs_ == 1:
+        label = str(model.classes_[1])
+        return (label,), f"log-odds of class {label}", probabilities(model.classes_)
+    # Also of two labels, each with a probability of its own
+    response = Response(model.out_activation_, OwnCall("predict_proba"), "probability")
+    return tuple(map(str, model.classes_)), "score", response
+
+
+def _network(model: Model) -> OneLayerNetwork:
+    name, method = type(model).__name__, "predict_proba" if hasattr(model, "classes_") else "predict"
+    if len(model.coefs_) != 2:
+        do = f"Explain its {method} method: explain(model.{method}, X, background)"
+        got = f"Got {len(model.coefs_) - 1}"
+        raise UnsupportedStructureError(f"{name} is read exactly with one hidden layer only", got, do)
+    if model.activation not in ACTIVATIONS:
+        raise _unknown_activation(name, model.activation)
+    (weights, out), (bias, out_bias) = model.coefs_, model.intercepts_
+    return OneLayerNetwork(weights, bias, out, out_bias, activation=model.activation)
+
+
+def _log_odds(chances: np.ndarray) -> np.ndarray:
+    r"""Return log(p / (1 - p)) of probabilities (n_rows, 2): what is left of the score, off by some eps times the odds."""
+    certain = (chances <= 0.0).any(axis=1)
+    if certain.any():
+        got = f"Row {int(np.argmax(certain))} has a probability of exactly 0 or 1, so that predict_proba does not say its log-odds"
+        do = "Explain the score by its arrays: OneLayerNetwork(model.coefs_[0], model.intercepts_[0], model.coefs_[1][:, 0],"
+        do += " model.intercepts_[1], activation=model.activation); or output='probability'"
+        raise InputError("The log-odds of a network are beyond what its probabilities resolve", got, do)
+    chances = chances.astype(float)
+    return np.asarray(np.log(chances[:, 1]) - np.log(chances[:, 0]))
