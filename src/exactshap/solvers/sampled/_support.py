@@ -142,35 +142,36 @@ class Candidates:
     def strongest(self, residual: np.ndarray, sets: Sets) -> Sets:
         """Return the sets that correlate most with the residual (n_pairs,), none of those known."""
         n_more = max(round(STEP * len(sets)), MIN_STEP)
-        found = [self._of_every_order(residual)]
+        found = [self._of_every_order(residual, n_more)]
         if len(self.players) > MAX_TRANSFORMED:
-            found += [self._of_three(residual), self._of_unions(residual, sets)]
-        found = [_largest(codes, strengths, n_more) for codes, strengths in found]
+            found += [self._of_three(residual, n_more), self._of_unions(residual, sets, n_more)]
         codes, strengths = (np.concatenate(part) for part in zip(*found, strict=True))
         codes, first = np.unique(codes, return_index=True)
-        members = _bits(_largest(codes, strengths[first], n_more)[0], len(self.players))
+        members = _bits(codes[_largest(strengths[first], n_more)], len(self.players))
         # Residuals do not correlate with known sets, but where all is rounding these may come first
         more = {tuple(np.sort(self.players[row]).tolist()) for row in members}.difference(sets)
         return tuple(sorted(more, key=lambda players: (len(players), players)))
 
-    def _of_every_order(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _of_every_order(self, residual: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
         n_others = min(len(self.players), MAX_TRANSFORMED) - 1
         strengths = np.abs(_transformed(np.bincount(self.names, self.side * residual, 2**n_others)))
-        codes = np.arange(2**n_others, dtype=np.uint64)
+        chosen = _largest(strengths, most)
+        codes = chosen.astype(np.uint64)
         # The first player makes the number of players odd
-        return codes << np.uint64(1) | np.uint64(1) - np.bitwise_count(codes) % np.uint64(2), strengths
+        return codes << np.uint64(1) | np.uint64(1) - np.bitwise_count(codes) % np.uint64(2), strengths[chosen]
 
-    def _of_three(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _of_three(self, residual: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
         codes, strengths, bit = [], [], np.uint64(1) << np.arange(len(self.players), dtype=np.uint64)
         for i in range(len(self.players) - 2):
             after = self.points[:, i + 1 :]
             j, k = np.triu_indices(after.shape[1], 1)
-            moments = after.T @ ((residual.astype(np.float32) * self.points[:, i])[:, None] * after)
-            codes.append(bit[i] | bit[i + 1 + j] | bit[i + 1 + k])
-            strengths.append(np.abs(moments[j, k]))
+            moments = np.abs(after.T @ ((residual.astype(np.float32) * self.points[:, i])[:, None] * after))[j, k]
+            chosen = _largest(moments, most)
+            codes.append(bit[i] | bit[i + 1 + j[chosen]] | bit[i + 1 + k[chosen]])
+            strengths.append(moments[chosen])
         return np.concatenate(codes), np.concatenate(strengths)
 
-    def _of_unions(self, residual: np.ndarray, sets: Sets) -> tuple[np.ndarray, np.ndarray]:
+    def _of_unions(self, residual: np.ndarray, sets: Sets, most: int) -> tuple[np.ndarray, np.ndarray]:
         place = np.empty(self.players.max() + 1, np.uint64)
         place[self.players] = np.arange(len(self.players))
         joined = [players for players in sets if len(players) > 1]
@@ -179,18 +180,19 @@ class Candidates:
         unions = codes[one] | codes[other]
         unions = unions[(codes[one] & codes[other] > 0) & (np.bitwise_count(unions) % 2 == 1)]
         codes, times = np.unique(unions, return_counts=True)
-        codes = _largest(codes, times, MOST_UNIONS)[0]
+        codes = codes[_largest(times, MOST_UNIONS)]
         # A product of signs is -1 if an odd number of them is
         n_negative = (self.points < 0).astype(np.float32) @ _bits(codes, len(self.players)).T
         is_odd = (n_negative.astype(np.uint8) & 1).astype(np.float32)
-        return codes, np.abs(residual.sum() - 2.0 * (residual.astype(np.float32) @ is_odd))
+        strengths = np.abs(residual.sum() - 2.0 * (residual.astype(np.float32) @ is_odd))
+        chosen = _largest(strengths, most)
+        return codes[chosen], strengths[chosen]
 
 
-def _largest(codes: np.ndarray, strengths: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the codes of the largest strengths, and these."""
-    n = min(most, len(codes))
-    chosen = np.argpartition(-strengths, n - 1)[:n] if n else np.arange(0)
-    return codes[chosen], strengths[chosen]
+def _largest(strengths: np.ndarray, most: int) -> np.ndarray:
+    """Return where the largest strengths are."""
+    n = len(strengths)
+    return np.argpartition(strengths, n - most)[n - most :] if n > most else np.arange(n)
 
 
 def _bits(codes: np.ndarray, n: int) -> np.ndarray:
