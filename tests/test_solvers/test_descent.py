@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from exactshap.solvers.sampled.process._evidence import correct_curvature
-from exactshap.solvers.sampled.process._relevance import CONVEX, LONGEST, search
+from exactshap.solvers.sampled.process._relevance import CONVEX, LONGEST, corrected_curvature, search
 from tolerances import ITERATED, conditioned, roundings
 
 WIDE = np.array([[-9.0] * 4, [9.0] * 4])
@@ -132,8 +131,7 @@ def test_corrections_against_the_formula(bend):
         t = 1.0 if s @ y >= CONVEX * s @ old else (1.0 - CONVEX) * (s @ old) / (s @ old - s @ y)
         r = t * y + (1.0 - t) * old
         wanted = wanted - np.outer(old, old) / (s @ old) + np.outer(r, r) / (s @ r)
-    found = start.copy()
-    correct_curvature(found, steps, turns, CONVEX)
+    found = corrected_curvature(start, steps, turns)
     np.testing.assert_allclose(found, wanted, rtol=conditioned(1e5))
     assert np.linalg.eigvalsh(found).min() > 0
     if bend > 0:

@@ -21,10 +21,8 @@ import numpy as np
 from exactshap._runtime.types import Foreign
 
 _ITEM = np.dtype(np.float64).itemsize
-_TRIANGLE_ROWS = 64  # largest triangle that LAPACK inverts at once, in rows
-_BELOW = np.tri(_TRIANGLE_ROWS, dtype=bool)
-# Options of LAPACK: lower triangle, non-unit diagonal.
-_LOWER, _UPPER, _PLAIN = b"L", b"U", b"N"
+# Options of LAPACK and BLAS: triangle on the left, lower, non-unit diagonal, as it is or transposed.
+_LEFT, _LOWER, _PLAIN, _TRANSPOSED = b"L", b"L", b"N", b"T"
 # SciPy's signature of a routine with 32-bit integers, as called here: characters, integers and doubles by address.
 # Builds with 64-bit integers (ILP64) have other signatures and are not called.
 _KNOWN = re.compile(r"void \(((char|int|\w+_d) \*(, )?)+\)")
@@ -35,58 +33,32 @@ def factorise_lower(matrix: np.ndarray) -> bool:
 
     Return whether that failed, as K is not positive definite.
     """
-    return _lapack("dpotrf", matrix, _LOWER)
+    return _lapack("dpotrf", matrix)
 
 
-def invert_lower(triangle: np.ndarray) -> bool:
-    """Set L to its inverse; return whether that failed because of a zero on the diagonal."""
-    return _lapack("dtrtri", triangle, _LOWER, _PLAIN)
-
-
-def invert_triangle(lower: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Set the lower triangle of ``out``, zero above it, to the inverse of ``lower``.
-
-    Halves first, so that most of the work is matrix products: 800 rows take half the time of LAPACK's own routine.
-    """
-    n = len(lower)
-    # L^-1 = [[A^-1, 0], [-C^-1 B A^-1, C^-1]] for L = [[A, 0], [B, C]]: halves, down to blocks of LAPACK's size
-    if n <= _TRIANGLE_ROWS:
-        np.copyto(out, lower, where=_BELOW[:n, :n])
-        invert_lower(out)
-        return out
-    first, last = slice(0, n // 2), slice(n // 2, n)
-    product = out[last, first]
-    product[...] = lower[last, first]
-    multiply_by_lower(invert_triangle(lower[first, first], out[first, first]), product, -1.0, from_right=True)
-    multiply_by_lower(invert_triangle(lower[last, last], out[last, last]), product)
-    return out
-
-
-def invert_factored(factor: np.ndarray) -> bool:
-    """Set L to the lower triangle of (L L^T)^-1; return whether that failed because of a zero on the diagonal."""
-    return _lapack("dpotri", factor, _LOWER)
-
-
-def square_lower(triangle: np.ndarray) -> None:
-    """Set L to the lower triangle of L^T L."""
-    _lapack("dlauum", triangle, _LOWER)
-
-
-def multiply_by_lower(
-    triangle: np.ndarray, matrix: np.ndarray, scale: float = 1.0, *, from_right: bool = False, transposed: bool = False
-) -> np.ndarray:
-    """Set B to scale L B, or to scale B L ``from_right``, with L^T for L if ``transposed``. Return B."""
-    return _blas("dtrmm", triangle, matrix, scale, from_right=from_right, transposed=transposed)
+def inverse_of(factor: np.ndarray) -> np.ndarray:
+    """Return (L L^T)^-1, symmetric to the bit, given L as the lower triangle of ``factor``."""
+    inverse = np.triu(factor.T).T
+    _lapack("dpotri", inverse)
+    whole = inverse + inverse.T
+    np.fill_diagonal(whole, inverse.diagonal())
+    return whole
 
 
 def solve_lower(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
     """Set B to L^-1 B, or to L^-T B if ``transposed``. Return B."""
-    return _blas("dtrsm", triangle, matrix, 1.0, transposed=transposed)
+    _check_sides(triangle, len(matrix))
+    if not matrix.size:
+        return matrix
+    routine, places = _routine("cython_blas", "dtrsm"), (*_placed(triangle), *_placed(matrix, written=True))
+    if routine is None:
+        from scipy.linalg import blas
 
-
-def solve_upper(triangle: np.ndarray, matrix: np.ndarray, *, transposed: bool = False) -> np.ndarray:
-    """Set B to U^-1 B, or to U^-T B if ``transposed``; entries below the diagonal of U are not read. Return B."""
-    return _blas("dtrsm", triangle, matrix, 1.0, _UPPER, transposed=transposed)
+        matrix[...] = blas.dtrsm(1.0, triangle, matrix, lower=1, trans_a=transposed)
+        return matrix
+    options = _LEFT, _LOWER, _TRANSPOSED if transposed else _PLAIN, _PLAIN
+    _called(routine, *options, *matrix.shape, 1.0, *places)
+    return matrix
 
 
 def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
@@ -94,8 +66,8 @@ def solve_factored(factor: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return solve_lower(factor, solve_lower(factor, matrix), transposed=True)
 
 
-def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
-    """Call a routine for one triangle, and return whether it failed."""
+def _lapack(name: str, triangle: np.ndarray) -> bool:
+    """Call a routine for one lower triangle, and return whether it failed."""
     _check_sides(triangle, len(triangle))
     if not triangle.size:
         return False
@@ -106,34 +78,8 @@ def _lapack(name: str, triangle: np.ndarray, *options: bytes) -> bool:
         factor, info = getattr(lapack, name)(triangle, lower=1)
         np.copyto(triangle, factor, where=np.tri(len(triangle), dtype=bool))
         return bool(info)
-    _called(routine, *options, len(triangle), *place, ctypes.byref(failed))
+    _called(routine, _LOWER, len(triangle), *place, ctypes.byref(failed))
     return failed.value != 0
-
-
-def _blas(
-    name: str,
-    triangle: np.ndarray,
-    matrix: np.ndarray,
-    scale: float,
-    which: bytes = _LOWER,
-    *,
-    from_right: bool = False,
-    transposed: bool = False,
-) -> np.ndarray:
-    """Call a routine that overwrites ``matrix``, given a triangle."""
-    _check_sides(triangle, matrix.shape[from_right])
-    if not matrix.size:
-        return matrix
-    routine, places = _routine("cython_blas", name), (*_placed(triangle), *_placed(matrix, written=True))
-    if routine is None:
-        from scipy.linalg import blas
-
-        sides: dict[str, int] = {"side": from_right, "lower": which == _LOWER, "trans_a": transposed}
-        matrix[...] = getattr(blas, name)(scale, triangle, matrix, **sides)
-        return matrix
-    options = b"LR"[from_right : from_right + 1], which, b"NT"[transposed : transposed + 1], _PLAIN
-    _called(routine, *options, *matrix.shape, scale, *places)
-    return matrix
 
 
 def _check_sides(triangle: np.ndarray, n: int) -> None:

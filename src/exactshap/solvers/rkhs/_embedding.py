@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import factorise_lower, invert_factored, solve_factored
+from exactshap._runtime.linear_algebra import factorise_lower, inverse_of, solve_factored
 from exactshap.errors import InputError
 from exactshap.kernels import Component
 
@@ -68,9 +68,7 @@ def embedding_weights(within: np.ndarray, targets: np.ndarray, eta: float, weigh
 
 def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
     """Return (K + eta diag(1 / w))^-1 (n, n), symmetric to the bit. ``within`` is overwritten."""
-    inverse = _factor(within, eta, weights)
-    invert_factored(inverse)
-    return np.tril(inverse) + np.tril(inverse, -1).T
+    return inverse_of(_factor(within, eta, weights))
 
 
 def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import solve_upper
 from exactshap.solvers.sampled._frontier import Sets
 from exactshap.solvers.sampled._sampling import row_weights, sizes_of, stratum_weights
 
@@ -89,7 +88,7 @@ def fit_polynomial(
     ``paired``: each row stands for two complements (odd characters). ``mirrored``: the second half of the rows are the complements
     of the first half, so that the two are left out together.
     """
-    from scipy.linalg import lstsq, qr
+    from scipy.linalg import lstsq, qr, solve_triangular
 
     p = columns.shape[1]
     inverse_rates = stratum_weights(masks, paired=paired)
@@ -107,12 +106,11 @@ def fit_polynomial(
         return PolynomialFit(base, np.zeros_like(base), none, 0, p, still, np.ones(n), none)
     if n >= width:
         q, r = qr(matrix, mode="economic", check_finite=False)
-        r = np.asfortranarray(r)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() > SINGULAR * diagonal.max():
-            rest = solve_upper(r, np.asfortranarray(q.T @ right))
+            rest = solve_triangular(r, q.T @ right)
             residual = right - matrix @ rest
-            influence = solve_upper(r, shares_left.T.copy(order="F"), transposed=True)
+            influence = solve_triangular(r, shares_left.T, trans="T")
             moves = q @ influence
             unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import factorise_lower, invert_triangle, multiply_by_lower
+from exactshap._runtime.linear_algebra import factorise_lower, inverse_of, solve_factored, solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError
 from exactshap.semivalues import Semivalue
@@ -65,17 +65,18 @@ class Pool:
     theta: np.ndarray
     alpha: np.ndarray  # (n_columns,)
     white: float  # with the jitter, which belongs to the game as well: all calls are met
-    inverse: np.ndarray  # lower L^-1, K = L L^T
+    factor: np.ndarray  # lower L, K = L L^T
     dual: np.ndarray  # K^-1 y
 
     @classmethod
     def at(cls, points: Points, answers: np.ndarray, logs: np.ndarray) -> Pool:
         n_players, n_columns = points.members.shape[1], points.distances.shape[1]
         theta, alpha, white = np.split(np.exp(logs), [n_players, n_players + n_columns])
-        inverse = _inverse_factor(points.kernel(theta, alpha), float(white[0]))
-        if inverse is None:
+        factor = _factor(points.kernel(theta, alpha), float(white[0]))
+        if factor is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        return cls(points, theta, alpha, float(white[0]) + JITTER, inverse, inverse.T @ (inverse @ answers))
+        dual = np.ascontiguousarray(solve_factored(factor, answers.copy(order="F")))
+        return cls(points, theta, alpha, float(white[0]) + JITTER, factor, dual)
 
     @classmethod
     def fitted(cls, points: Points, answers: np.ndarray) -> Pool:
@@ -83,7 +84,7 @@ class Pool:
 
     def scale(self) -> np.ndarray:
         """Return the variance (n_outputs,) of the process, by the residuals of points that are left out."""
-        return np.asarray((self.dual[1:] ** 2 / (self.inverse**2).sum(axis=0)[1:, None]).mean(axis=0))
+        return np.asarray((self.dual[1:] ** 2 / inverse_of(self.factor).diagonal()[1:, None]).mean(axis=0))
 
     def values(
         self, row: np.ndarray, own: np.ndarray, moving: np.ndarray, owners: np.ndarray, semivalue: Semivalue
@@ -110,7 +111,7 @@ class Pool:
         cross[own] += self.white * white_functionals(2.0 * members[own] - 1.0, singles, semivalue.weights(d, 1, 1))
         relevances = self.theta[moving] + of_players @ (self.alpha * row**2)
         prior = Prior(relevances, self.white).variances(0, Question(semivalue, 1, player_sets(d, 1)))
-        root = multiply_by_lower(self.inverse, cross.copy(order="F"))
+        root = solve_lower(self.factor, cross.copy(order="F"))
         rounding = np.finfo(float).eps * (np.abs(cross).T @ np.abs(self.dual))
         return cross.T @ self.dual, np.maximum(prior - (root**2).sum(axis=0), 0.0), rounding
 
@@ -222,11 +223,10 @@ def _positive(numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers > 0, numbers, 1.0)
 
 
-def _inverse_factor(kernel: np.ndarray, white: float) -> np.ndarray | None:
-    """Return L^-1 of K = L L^T, lower, or None where K is not positive definite; ``kernel`` is overwritten."""
+def _factor(kernel: np.ndarray, white: float) -> np.ndarray | None:
+    """Return L of K = L L^T, lower, or None where K is not positive definite; ``kernel`` is overwritten."""
     kernel.flat[:: len(kernel) + 1] += white + JITTER
-    factor = kernel.T
-    return None if factorise_lower(factor) else invert_triangle(factor, np.zeros(factor.shape, order="F"))
+    return None if factorise_lower(kernel.T) else kernel.T
 
 
 def find_logs(points: Points, answers: np.ndarray) -> np.ndarray:
@@ -258,13 +258,13 @@ def evidence(points: Points, answers: np.ndarray, logs: np.ndarray) -> tuple[flo
     n_players, n_columns = points.members.shape[1], points.distances.shape[1]
     theta, alpha, white = np.split(np.exp(logs), [n_players, n_players + n_columns])
     kernel = points.kernel(theta, alpha)
-    root = _inverse_factor(kernel.copy(), float(white[0]))
-    if root is None:
+    factor = _factor(kernel.copy(), float(white[0]))
+    if factor is None:
         return IMPOSSIBLE, np.zeros(len(logs))
-    inverse = root.T @ root
+    inverse = inverse_of(factor)
     dual = inverse @ answers
     variance = np.maximum((answers * dual).sum(axis=0) / n, TINIEST)
-    value = 0.5 * n * np.log(variance).sum() - n_outputs * np.log(root.diagonal()).sum()
+    value = 0.5 * n * np.log(variance).sum() + n_outputs * np.log(factor.diagonal()).sum()
     slopes = 0.5 * (n_outputs * inverse - (dual / variance) @ dual.T)
     weighted, signs, z = slopes * kernel, 2.0 * points.members - 1.0, points.distances
     of_players = -0.5 * theta * (weighted.sum() - (signs * (weighted @ signs)).sum(axis=0))

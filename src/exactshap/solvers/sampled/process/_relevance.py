@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes, correct_curvature
+from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes
 
 # Bounds of log theta: from invisible to rho = 1 - 4e-9
 RELEVANCE = (-12.0, 3.0)
@@ -41,14 +41,14 @@ def find_relevances(points: np.ndarray, halves: list[Half], start: np.ndarray | 
     """
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points)) if start is None else [len(points)]
-    # The full coalition is always among them
-    posteriors = [Posterior.of(points, halves, evenly_spaced(len(points), size)) for size in sizes]
     enough = ENOUGH_ALONE if start is None and len(sizes) == 1 else ENOUGH
-    here = posteriors[0].typical if start is None else start
-    for posterior in posteriors:
-        most = MAX_STEPS_IF_LARGE if len(posterior.points) > LARGE else MAX_STEPS
-        here = search(posterior, here, bounds, most, enough)
-    return here
+    here = start
+    for size in sizes:
+        rows = evenly_spaced(len(points), size)  # the full coalition is always among them
+        posterior = Posterior.of(points[rows], [half.rows(rows) for half in halves])
+        most = MAX_STEPS_IF_LARGE if size > LARGE else MAX_STEPS
+        here = search(posterior, posterior.typical if here is None else here, bounds, most, enough)
+    return np.asarray(here)
 
 
 def level_start(n_players: int, total: float) -> np.ndarray:
@@ -83,10 +83,7 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
     steps, turns = np.empty((2, max_steps, len(point)))
     for n_steps in range(max_steps):
         free = ~((point <= bounds[0]) & (gradient > 0) | (point >= bounds[1]) & (gradient < 0))
-        if n_steps:
-            curvature = np.ascontiguousarray(curvature)
-            correct_curvature(curvature, steps[:n_steps], turns[:n_steps], CONVEX)
-        direction = _newton_step(curvature, gradient, free)
+        direction = _newton_step(corrected_curvature(curvature, steps[:n_steps], turns[:n_steps]), gradient, free)
         # A Newton step gains half of its slope in the quadratic model
         if -0.5 * (direction @ gradient) < enough:
             return _within(point + direction, bounds)
@@ -98,6 +95,23 @@ def search(function: Function, start: np.ndarray, bounds: np.ndarray, max_steps:
         steps[n_steps], turns[n_steps] = new_point - point, new_gradient - gradient
         point, gradient = new_point, new_gradient
     return point
+
+
+def corrected_curvature(curvature: np.ndarray, steps: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    r"""Return the curvature B (n, n) corrected by each step s and turn y of the gradient on it, both (n_steps, n).
+
+    Damped BFGS (Nocedal & Wright 2006, 18.2) with the largest t in [0, 1] that leaves :math:`s^\top r \ge c\, s^\top B s`: B stays positive
+    definite.
+
+    .. math:: B \leftarrow B - \frac{B s s^\top B}{s^\top B s} + \frac{r r^\top}{s^\top r}, \qquad r = t y + (1 - t) B s
+    """
+    for step, turn in zip(steps, turns, strict=True):
+        old = curvature @ step
+        supposed, seen = step @ old, step @ turn
+        t = 1.0 if seen >= CONVEX * supposed else (1.0 - CONVEX) * supposed / (supposed - seen)
+        mixed = t * turn + (1.0 - t) * old
+        curvature = curvature - np.outer(old, old) / supposed + np.outer(mixed, mixed) / (step @ mixed)
+    return curvature
 
 
 def _within(point: np.ndarray, bounds: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ import numpy as np
 
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import enough_nodes, sets_by_size
-from exactshap.solvers.sampled.process._evidence import fill_singles
 
 
 class Question(NamedTuple):
@@ -74,10 +73,6 @@ def functionals(
     .. math:: \phi_T\, k(\cdot, x) = \int \prod_{j \in T} 2 \rho_j x_j \prod_{k \notin T} (1 + u \rho_k x_k)\, \mathrm{d}\mu
               \Big/ \prod_k (1 + \rho_k), \qquad u = 2 t - 1
     """
-    if sets.shape[1] == 1 and np.array_equal(sets[:, 0], np.arange(points.shape[1])):
-        out = np.zeros((len(points), len(sets)))
-        fill_singles(np.ascontiguousarray(points), rho, np.array(nodes), np.array(weights), float(sign), out)
-        return out
     if sign:
         sides = [functionals(side, rho, sets, nodes, weights) for side in (points, -points)]
         return sides[0] + sign * sides[1]
