@@ -167,13 +167,13 @@ Status list_objects(Tape tape, int64_t row, Out<int64_t, 1> out, int64_t& are_ob
 /// there is none, -2 if there are two, which count for the first of the same key.
 ///
 /// `markers (n_keys,)` get the marker that all these children share, 0 if they share none, `totals (n_keys,)` the sum of their
-/// counts, `same (n_keys,)` whether they are one and the same text. Gives the first object with a key that the first one lacks, or -1.
+/// counts. Gives the first object with a key that the first one lacks, or -1.
 Status fill_members(Tape tape, In<int64_t, 1> objects, Out<int64_t, 2> out, Out<uint8_t, 1> markers, Out<int64_t, 1> totals,
-                    Out<bool, 1> same, int64_t& other) {
+                    int64_t& other) {
   other = -1;
   const int64_t n_keys = out.size[0], n_objects = objects.size[0];
   EXACTSHAP_REQUIRE(tape.fit() && n_keys <= MAX_KEYS && out.size[1] == n_objects);
-  EXACTSHAP_REQUIRE(markers.size[0] == n_keys && totals.size[0] == n_keys && same.size[0] == n_keys);
+  EXACTSHAP_REQUIRE(markers.size[0] == n_keys && totals.size[0] == n_keys);
   int64_t keys[MAX_KEYS], rows[MAX_KEYS];
   if (n_objects > 0 && list_children(tape, objects[0], MAX_KEYS, keys) != n_keys) return Status::fault;
   out.fill(-1);
@@ -198,8 +198,6 @@ Status fill_members(Tape tape, In<int64_t, 1> objects, Out<int64_t, 2> out, Out<
       totals[k] += row < 0 ? 0 : tape.size[row];
     }
     markers[k] = uint8_t(shared);
-    same[k] = shared == 'S';
-    for (int64_t o = 1; o < n_objects && same[k]; o++) same[k] = same_text(tape, out[k][0], out[k][o]);
   }
   return Status::done;
 }

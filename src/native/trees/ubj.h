@@ -32,20 +32,11 @@ struct Tape {
 
 constexpr int64_t MAX_KEYS = 64;  // of an object among many alike ones
 
-/// Whether `n` bytes from a on and `m` from b on are the same; false where some lie outside.
-inline bool same_bytes(const Tape& tape, int64_t a, int64_t n, int64_t b, int64_t m) {
-  const int64_t last = tape.data.size[0] - n;
-  return n == m && n >= 0 && a >= 0 && b >= 0 && a <= last && b <= last && memcmp(tape.data.data + a, tape.data.data + b, size_t(n)) == 0;
-}
-
-/// Whether two rows have the same key.
+/// Whether two rows have the same key; false where some bytes lie outside.
 inline bool same_key(const Tape& tape, int64_t one, int64_t two) {
-  return same_bytes(tape, tape.key_start[one], tape.key_length[one], tape.key_start[two], tape.key_length[two]);
-}
-
-/// Whether two texts are the same.
-inline bool same_text(const Tape& tape, int64_t one, int64_t two) {
-  return same_bytes(tape, tape.start[one], tape.size[one], tape.start[two], tape.size[two]);
+  const int64_t n = tape.key_length[one], a = tape.key_start[one], b = tape.key_start[two], last = tape.data.size[0] - n;
+  if (n != tape.key_length[two] || n < 0 || a < 0 || b < 0 || a > last || b > last) return false;
+  return memcmp(tape.data.data + a, tape.data.data + b, size_t(n)) == 0;
 }
 
 /// Write the rows of the children of `object` to `rows` and return how many there are, -1 if more than `most` or out of order.

@@ -24,8 +24,8 @@ _HUGE = re.compile(rb"[\[:,]\s*-?[0-9.]+[eE][+-]?[0-9]{4}")
 CHARACTERS_OF_NUMBERS = set("0123456789+-.eEnaif ")
 # Up to this limit every integer is a float64.
 EXACT_INTEGERS = 2**53
-# Words of all category bit sets together: 256 MiB.
-MAX_WORDS = 2**26
+# Words of one category bit set, for as many categories as float32 distinguishes (2^24), and of all of them: 256 MiB.
+MAX_SET_WORDS, MAX_WORDS = 2**19, 2**26
 T = TypeVar("T")
 
 
@@ -200,7 +200,7 @@ def words_budget(used: int, what: str) -> int:
     """Return the number of words of bit sets that are left."""
     if used > MAX_WORDS:
         raise ModelFormatError(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words")
-    return min(2**19, MAX_WORDS - used + 1)
+    return min(MAX_SET_WORDS, MAX_WORDS - used + 1)
 
 
 def parents_first(root: T, children: Callable[[T], list[T]]) -> tuple[list[T], np.ndarray, np.ndarray]:
@@ -244,10 +244,6 @@ class Records:
     def has(self, name: str) -> bool:
         """Say whether every object has an entry; refuse a file in which only some have it."""
         return every_or_none([entry is not None for entry in self.entries(name)], name)
-
-    def distinct(self, name: str) -> set[Any]:
-        """Return the distinct values (text or numbers) of an entry."""
-        return set(self.entries(name))
 
     def inner(self, name: str) -> Records | None:
         """Return the inner objects of an entry, or None if an object lacks it."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._native import Handle, kernel
 from exactshap.errors import ModelFormatError
-from exactshap.trees.formats._document import Records, always_fits, chained, every_or_none, numbers
+from exactshap.trees.formats._document import Records, always_fits, every_or_none, numbers
 
 _NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 # As in ubj.h: added to the type of the numbers of a typed array.
@@ -46,7 +45,7 @@ class Tape(NamedTuple):
 
 scan = kernel("trees.scan_ubj(data, marker, key_start, key_length, start, count, after)")
 list_objects = kernel("trees.list_ubj_objects(tape, row, out)")
-fill_members = kernel("trees.fill_ubj_members(tape, objects, out, markers, totals, same)")
+fill_members = kernel("trees.fill_ubj_members(tape, objects, out, markers, totals)")
 copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")
 
 
@@ -69,7 +68,9 @@ def read_ubj(data: bytes) -> Any:
     rows = _rows(len(data) // 32 + SPARE_ROWS)
     n, fault = scan(codes, *rows)
     if fault >= 0:
-        raise ModelFormatError(f"Malformed UBJSON at byte {fault}", _fault(data, fault))
+        left = len(data) - fault
+        what = f"a value, key, length or end was expected within {left:,} bytes, got {data[fault : fault + 8]!r}"
+        raise ModelFormatError(f"Malformed UBJSON at byte {fault}", what if left > 0 else "it ends too early")
     if n > len(data) // 4 + SPARE_ROWS:
         got = f"{n:,} values in {len(data):,} bytes"
         raise ModelFormatError("UBJSON of too many tiny values", got, "XGBoost writes typed arrays: save the model again")
@@ -80,14 +81,6 @@ def read_ubj(data: bytes) -> Any:
     return _value_at(_Tape(data, codes, *(column[:n] for column in rows)), 0)
 
 
-def _fault(data: bytes, position: int) -> str:
-    """Describe the fault at a byte where the scan stopped."""
-    left = len(data) - position
-    if left <= 0:
-        return "it ends too early"
-    return f"a value, key, length or end was expected within {left:,} bytes, got {data[position : position + 8]!r}"
-
-
 def _rows(n: int) -> tuple[np.ndarray, ...]:
     return np.empty(n, np.uint8), *(np.empty(n, np.int64) for _ in range(5))
 
@@ -96,7 +89,12 @@ def _value_at(tape: _Tape, row: int) -> Any:
     """Return the value of a row."""
     kind, start, n = tape.marker.item(row), tape.start.item(row), tape.size.item(row)
     if kind == ord("{"):
-        return _object_at(tape, row, n)
+        children = _children(tape, row)
+        places = zip(tape.key_start[children].tolist(), tape.key_length[children].tolist(), strict=True)
+        keys = [_text(tape, *place) for place in places]
+        if len(set(keys)) < len(keys):
+            raise ModelFormatError(f"Malformed UBJSON at byte {start}", "a key occurs twice")
+        return {key: _of_key(tape, key, child) for key, child in zip(keys, children, strict=True)}
     if kind == ord("["):
         alike = _alike_numbers(tape, row, n)
         return [_value_at(tape, child) for child in _children(tape, row)] if alike is None else alike
@@ -121,21 +119,13 @@ def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
     return np.ndarray(n, _DTYPE[marker], tape.data, tape.start.item(row + 1), (apart,)).tolist()
 
 
-def _object_at(tape: _Tape, row: int, n: int) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for child in _children(tape, row):
-        key = _text(tape, tape.key_start.item(child), tape.key_length.item(child))
-        scanned = _scanned(tape, child) if key == "trees" else None
-        made[key] = _value_at(tape, child) if scanned is None else scanned
-    if len(made) < n:
-        raise ModelFormatError(f"Malformed UBJSON at byte {tape.start[row]}", "a key occurs twice")
-    return made
-
-
-def _scanned(tape: _Tape, row: int) -> Scanned | None:
-    """Return a list of objects as :class:`Scanned`, or None for other lists."""
-    objects = np.empty(tape.size.item(row) if tape.marker.item(row) == ord("[") else 0, np.int64)
-    return Scanned(tape, objects) if len(objects) and list_objects(tape.handle, row, objects) else None
+def _of_key(tape: _Tape, key: str, row: int) -> Any:
+    """Return the value of a key; of "trees" a list of objects is :class:`Scanned`."""
+    if key == "trees" and tape.marker.item(row) == ord("[") and tape.size.item(row):
+        objects = np.empty(tape.size.item(row), np.int64)
+        if list_objects(tape.handle, row, objects):
+            return Scanned(tape, objects)
+    return _value_at(tape, row)
 
 
 def _children(tape: _Tape, row: int) -> list[int]:
@@ -161,7 +151,6 @@ class _Entries(NamedTuple):
     rows: np.ndarray
     kind: int  # the common marker, or 0
     total: int  # numbers in each
-    same: bool  # whether all are the same text
 
 
 class Scanned(Records):
@@ -186,15 +175,11 @@ class Scanned(Records):
         return {_text(tape, start, length) for start, length in pieces}
 
     def has(self, name: str) -> bool:
-        rows, kind, _, _ = self._find(name)
+        rows, kind, _ = self._find(name)
         return bool(kind) or every_or_none(rows >= 0, name)
 
-    def distinct(self, name: str) -> set[Any]:
-        rows, _, _, same = self._find(name)
-        return {_value_at(self.tape, rows.item(0))} if same else super().distinct(name)
-
     def inner(self, name: str) -> Scanned | None:
-        rows, kind, _, _ = self._find(name)
+        rows, kind, _ = self._find(name)
         if (rows < 0).any():
             return None
         if kind != ord("{"):
@@ -202,9 +187,9 @@ class Scanned(Records):
         return Scanned(self.tape, rows)
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        rows, kind, total, _ = self._find(name)
+        rows, kind, total = self._find(name)
         if kind not in _OF_TYPED:
-            return chained([None if row < 0 else _value_at(self.tape, row) for row in rows.tolist()], name, dtype, counts)
+            return super().column(name, dtype, counts)
         sizes = self.tape.size[rows]
         if counts is not None and (sizes != counts).any():
             k = int(np.argmax(sizes != counts))
@@ -215,25 +200,13 @@ class Scanned(Records):
         copy_numbers(self.tape.handle, rows, out)
         return out if fits else numbers(out, f"trees: {name}", dtype), sizes
 
-    def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        columns = [self._find(name) for name in names]
-        rows = np.concatenate([entries.rows for entries in columns])
-        sizes = self.tape.size[rows].reshape(len(names), -1)  # rows of missing entries (-1) may be any, but are no arrays
-        alike = all(kind in _OF_TYPED and always_fits(_OF_TYPED[kind], np.dtype(dtype)) for _, kind, _, _ in columns)
-        if not alike or (sizes != (sizes[0] if counts is None else counts)).any():
-            # One by one, to convert them or to name the fault
-            return super().columns(names, dtype, counts)
-        out: np.ndarray = np.empty((len(names), columns[0].total), dtype)
-        copy_numbers(self.tape.handle, rows, out.reshape(-1))
-        return out, sizes[0]
-
     def _find(self, name: str) -> _Entries:
         members, other = self._members
         entries = members.get(name.encode())
         if entries is None:
             if other >= 0:
                 raise ModelFormatError(f"tree {other}: its entries are not those of tree 0")
-            return _Entries(np.full(len(self.rows), -1), 0, 0, False)
+            return _Entries(np.full(len(self.rows), -1), 0, 0)
         if not entries.kind and (entries.rows == -2).any():
             raise ModelFormatError(f"tree {int(np.argmin(entries.rows))}: key {name!r} occurs twice")
         return entries
@@ -245,9 +218,9 @@ class Scanned(Records):
         if len(keys) > MAX_KEYS:
             raise ModelFormatError(f"tree 0: must not have more than {MAX_KEYS} entries", f"Got {len(keys)}")
         rows, totals = np.empty((len(keys), len(self.rows)), np.int64), np.empty(len(keys), np.int64)
-        kinds, same = np.empty(len(keys), np.uint8), np.empty(len(keys), bool)
-        other = fill_members(tape.handle, self.rows, rows, kinds, totals, same)
+        kinds = np.empty(len(keys), np.uint8)
+        other = fill_members(tape.handle, self.rows, rows, kinds, totals)
         places = zip(tape.key_start[keys].tolist(), tape.key_length[keys].tolist(), strict=True)
         names = [tape.data[start : start + length] for start, length in places]
-        entries = map(_Entries, rows, kinds.tolist(), totals.tolist(), same.tolist())
+        entries = map(_Entries, rows, kinds.tolist(), totals.tolist())
         return dict(reversed(list(zip(names, entries, strict=True)))), other  # the first of two with one name
