@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnknownNameError, no_output
+from exactshap.errors import UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
 from exactshap.games import player_of_columns
 from exactshap.readers import Offset, OwnCall, Reader, Request, choose_value_function, outputs_of
@@ -46,11 +46,11 @@ def read_trees(
     request: Request,
     ensemble: TreeModel,
     own_call: OwnCall,
-    describe: Callable[[TreeModel], Described] = by_unit,
+    known: Described | UnsupportedStructureError,
     refuse: Callable[[Table], None] | None = None,
     offset: Offset | None = None,
 ) -> Reader:
-    """Read an ensemble's margin or, by ``output=``, its response."""
+    """Read an ensemble's margin or, by ``output=``, its response, which is ``known`` or refused by an error."""
     # Forests add up probabilities themselves: there the margin is the response, and exact.
     adds_up = ensemble.unit == "probability" or (request.output, ensemble.unit) == ("response", "target")
     outer: Response | None = request.outer_response
@@ -63,7 +63,7 @@ def read_trees(
         response, output = outer, "auto"
     else:
         # The margin of all classes, as a softmax of one class needs the scores of the others.
-        response, output = _known_response(model, request, ensemble, describe), "all"
+        response, output = _known_response(model, request, ensemble, known), "all"
         response = response if outer is None else outer.after(response)
     choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {response.unit} of {ensemble.name}")
     margin = TreeReader(model, replace(request, output=output, options={}), ensemble, own_call, refuse)
@@ -73,13 +73,14 @@ def read_trees(
 
 
 def _known_response(
-    model: Model, request: Request, ensemble: TreeModel, describe: Callable[[TreeModel], Described]
+    model: Model, request: Request, ensemble: TreeModel, known: Described | UnsupportedStructureError
 ) -> Response:
     """Return the response that the ensemble's own link makes of its margin."""
     no_such_output = UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))
     if request.output == "probability" and ensemble.unit == "target":
         raise no_such_output
-    known = describe(ensemble)
+    if isinstance(known, UnsupportedStructureError):
+        raise known
     if known is None and request.output == "probability" and not hasattr(model, "predict_proba"):
         raise no_such_output
     if known is None:

@@ -24,7 +24,7 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution, count_sets
 from exactshap.solvers.trees import check_cells, no_path_dependent, prepare_trees, solve_trees
 from exactshap.trees import FlatTrees, TreeModel, inside, margin, paths, prepared
-from exactshap.trees.ensemble import encode, function_sizes, largest_sum, readable
+from exactshap.trees.ensemble import LinearLeaves, encode, function_sizes, largest_sum, readable
 
 # Bytes of the game written out; beyond, ``game`` refuses.
 MAX_GAME_BYTES = 2.0**32
@@ -145,9 +145,8 @@ class TreeReader(Reader):
             present[:-1, list(columns)] = np.asarray(masks)[:, player : player + 1]
         # One coalition more, of all columns: what the model predicts beyond it is the constant.
         present[-1] = True
-        rows = X.numeric(absent=self.traits.absent)
         # As the library compares: thresholds and cells may be equal in float32 only.
-        rows = rows.astype(np.float32).astype(float) if trees.single_precision else rows
+        rows = prepared(trees, X.numeric(absent=self.traits.absent))
         rows = np.where(rows == self.ensemble.missing_value, np.nan, rows)
         sums = walked_values(own, rows, present, self.traits.n_outputs, outputs)
         # The dump may not tell the constant; the median over the rows keeps one odd row from moving it.
@@ -294,49 +293,23 @@ def _leaf_game(
     value = trees.value[where.node]
     if trees.linear is not None:
         assert background is not None
-        term_leaf, term_column, coefficient = _linear_terms(trees, where.node)
-        value = np.concatenate([value, coefficient])
+        functions = trees.linear.take(where.node)
+        value = np.concatenate([value, functions.offset, functions.coefficient])
         _check_size(len(value), n_players, len(X) + len(background))
-        a, b = (
-            np.concatenate([passes, _linear_factors(trees, where.node, term_leaf, term_column, owner, passes, rows)], axis=1)
-            for passes, rows in ((a, prepared(trees, X)), (b, prepared(trees, background)))
-        )
+        a = _with_linear_terms(functions, owner, a, prepared(trees, X))
+        b = _with_linear_terms(functions, owner, b, prepared(trees, background))
     return ProductGame(value[:, 0] if trees.n_outputs == 1 else value, a, b, weights, trees.constant)
 
 
-def _linear_terms(trees: FlatTrees, leaf: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the leaf (its place in ``leaf``), the column (-1: none, an offset) and the coefficients of all linear terms."""
-    assert trees.linear is not None
-    functions = trees.linear.take(leaf)
-    places = np.arange(len(leaf))
-    return (
-        np.concatenate([places, functions.node]),
-        np.concatenate([np.full(len(leaf), -1), functions.column]),
-        np.concatenate([functions.offset, functions.coefficient]),
-    )
-
-
-def _linear_factors(
-    trees: FlatTrees,
-    leaf: np.ndarray,
-    term_leaf: np.ndarray,
-    term_column: np.ndarray,
-    owner: np.ndarray,
-    passes: np.ndarray,
-    rows: np.ndarray,
-) -> np.ndarray:
-    """Return the linear terms' factors (n_rows, n_terms, n_players), from those of the leaves."""
-    assert trees.linear is not None
-    functions = trees.linear.take(leaf)
-    known = passes.copy()
-    for place, column in zip(functions.node, functions.column, strict=True):
+def _with_linear_terms(functions: LinearLeaves, owner: np.ndarray, passes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the factors (n_rows, n_terms, n_players) of constants, offsets and coefficients, from those of the leaves."""
+    node, column, known = functions.node, functions.column, passes.copy()
+    for place, j in zip(node, column, strict=True):
         # LightGBM falls back on the constant where any column of the leaf's function is missing: all its terms are 0 then.
-        known[:, place, owner[column]] *= ~np.isnan(rows[:, column])
-    factors = known[:, term_leaf]
-    terms = np.flatnonzero(term_column >= 0)
-    columns = term_column[terms]
-    factors[:, terms, owner[columns]] *= np.nan_to_num(rows[:, columns], nan=0.0)
-    return factors
+        known[:, place, owner[j]] *= ~np.isnan(rows[:, j])
+    factors = known[:, node]
+    factors[:, np.arange(len(node)), owner[column]] *= np.nan_to_num(rows[:, column], nan=0.0)
+    return np.concatenate([passes, known, factors], axis=1)
 
 
 def _check_size(n_leaves: int, n_players: int, n_rows: int) -> None:

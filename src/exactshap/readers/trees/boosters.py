@@ -18,8 +18,8 @@ from exactshap._graphs import TreeCore
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.readers import Offset, OwnCall, Reader, Request, raise_not_fitted
-from exactshap.readers.trees._response import LINKS, Described, by_unit, read_trees
-from exactshap.trees import TreeModel, convert
+from exactshap.readers.trees._response import LINKS, by_unit, read_trees
+from exactshap.trees import convert
 
 # Names were compared here: XGBoost refuses any if it was fitted without
 _UNCHECKED = {"validate_features": False}
@@ -52,16 +52,11 @@ def read_xgboost(model: Model, request: Request) -> Reader:
     else:
         call = OwnCall("inplace_predict", {"predict_type": "margin", **_UNCHECKED})
     offset = Offset("base_margin", ensemble.trees.constant)
-    return read_trees(model, request, ensemble, call, partial(_xgboost_response, model), offset=offset)
-
-
-def _xgboost_response(model: Model, ensemble: TreeModel) -> Described:
-    if hasattr(model, "predict_proba"):
-        return by_unit(ensemble, OwnCall("predict_proba", _UNCHECKED))
-    # Such a model predicts the class itself.
-    if ensemble.objective == "multi:softmax":
-        return None
-    return by_unit(ensemble, OwnCall("predict" if hasattr(model, "get_booster") else "inplace_predict", _UNCHECKED))
+    method = "predict_proba" if hasattr(model, "predict_proba") else call.method
+    # Without probabilities such a model predicts the class itself
+    is_class = ensemble.objective == "multi:softmax" and method != "predict_proba"
+    response = None if is_class else by_unit(ensemble, OwnCall(method, _UNCHECKED))
+    return read_trees(model, request, ensemble, call, response, offset=offset)
 
 
 def read_lightgbm(model: Model, request: Request) -> Reader:
@@ -79,7 +74,7 @@ def read_lightgbm(model: Model, request: Request) -> Reader:
     if not ensemble.boosted:
         n_rounds = ensemble.trees.n_trees // len(ensemble.output_names)
         call = replace(call, finish=partial(_mean_of_rounds, n_rounds))
-    return read_trees(model, request, ensemble, call, partial(by_unit, call=OwnCall(method)))
+    return read_trees(model, request, ensemble, call, by_unit(ensemble, OwnCall(method)))
 
 
 def _mean_of_rounds(n_rounds: int, scores: np.ndarray) -> np.ndarray:
@@ -92,12 +87,9 @@ def read_catboost(model: Model, request: Request) -> Reader:
     # rankers take no type of prediction: theirs is the raw value
     typed = "prediction_type" in inspect.signature(model.predict).parameters
     call = OwnCall("predict", {"prediction_type": "RawFormulaVal"} if typed else {})
-    return read_trees(model, request, ensemble, call, partial(_catboost_response, typed))
-
-
-def _catboost_response(typed: bool, ensemble: TreeModel) -> Described:
     kind = "Exponent" if LINKS.get(ensemble.unit) == "exponential" else "Probability"
-    return by_unit(ensemble, OwnCall("predict", {"prediction_type": kind})) if typed else None
+    response = by_unit(ensemble, OwnCall("predict", {"prediction_type": kind})) if typed else None
+    return read_trees(model, request, ensemble, call, response)
 
 
 def read_tree_model(model: Model, request: Request) -> Reader:
@@ -106,21 +98,20 @@ def read_tree_model(model: Model, request: Request) -> Reader:
     ensemble = replace(model, epsilon=float(np.finfo(np.float64).eps))
     # XGBoost leaves base_score out, as it does itself
     replaced = model.trees.constant if model.library == "xgboost" else 0.0
-    return read_trees(model, request, ensemble, OwnCall("predict"), _no_response, offset=Offset(replaces=replaced))
-
-
-def _no_response(ensemble: TreeModel) -> Described:
-    """Refuse: there is no library that could say what it predicts in another unit."""
-    what = f"{ensemble.name} was read from a file: its response has no prediction to be held against"
-    do = f"Load it with {ensemble.library} and explain that model, or leave output= out for its {ensemble.unit}"
-    raise UnsupportedStructureError(what, f"Its predict gives the {ensemble.unit}", do)
+    # There is no library that could say what it predicts in another unit
+    no_response = UnsupportedStructureError(
+        f"{ensemble.name} was read from a file: its response has no prediction to be held against",
+        f"Its predict gives the {ensemble.unit}",
+        f"Load it with {ensemble.library} and explain that model, or leave output= out for its {ensemble.unit}",
+    )
+    return read_trees(model, request, ensemble, OwnCall("predict"), no_response, offset=Offset(replaces=replaced))
 
 
 def read_onnx(model: TreeCore, request: Request) -> Reader:
     """Read f(x) = base values + sum of trees. The file's own transform of the scores is left out."""
     ensemble = convert(model)
     finish = partial(_outputs, len(ensemble.output_names))
-    response = partial(by_unit, call=OwnCall("responses", finish=finish))
+    response = by_unit(ensemble, OwnCall("responses", finish=finish))
     return read_trees(model, request, ensemble, OwnCall("scores", finish=finish), response)
 
 

@@ -20,7 +20,7 @@ from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.readers import OwnCall, Reader, Request, require_fitted
-from exactshap.readers.trees._response import LINKS, Described, by_unit, read_trees
+from exactshap.readers.trees._response import LINKS, by_unit, read_trees
 from exactshap.readers.trees._tree_reader import TreeReader
 from exactshap.trees import TreeModel, convert
 from exactshap.trees.formats import CURVES, average_path_length, curve_columns, of_curve
@@ -34,15 +34,11 @@ def read_sklearn(model: Model, request: Request) -> Reader:
     ensemble = convert(model)
     # histogram boosting takes any number; the others compare in single precision
     refuse = partial(_refuse_float32_cells, model) if ensemble.trees.single_precision else None
-    return read_trees(model, request, ensemble, _own_call(model, ensemble), partial(_response, model), refuse)
-
-
-def _response(model: Model, ensemble: TreeModel) -> Described:
-    """Return the link, the documented call of the response, and its slope."""
     call = OwnCall("predict_proba" if hasattr(model, "predict_proba") else "predict")
+    response = by_unit(ensemble, call)
     if ensemble.objective == "votes":  # of AdaBoost
-        return "logistic" if ensemble.single_output else "softmax", call, 1.0 / (len(model.classes_) - 1)
-    return by_unit(ensemble, call)
+        response = "logistic" if ensemble.single_output else "softmax", call, 1.0 / (len(model.classes_) - 1)
+    return read_trees(model, request, ensemble, _own_call(model, ensemble), response, refuse)
 
 
 def _own_call(model: Model, ensemble: TreeModel) -> OwnCall:
@@ -83,7 +79,7 @@ def read_imodels(model: Model, request: Request) -> Reader:
         call = OwnCall("predict")
     else:
         call = OwnCall("predict_proba") if ensemble.unit == "probability" else OwnCall("predict_proba", finish=_log_ratios)
-    return read_trees(model, request, ensemble, call, refuse=methodcaller("finite", "X", ensemble.name))
+    return read_trees(model, request, ensemble, call, by_unit(ensemble), methodcaller("finite", "X", ensemble.name))
 
 
 def _log_ratios(shares: np.ndarray) -> np.ndarray:
@@ -94,7 +90,7 @@ def _log_ratios(shares: np.ndarray) -> np.ndarray:
 def read_ngboost(model: Model, request: Request) -> Reader:
     """Read the parameters; those of a Normal are its mean and the logarithm of its standard deviation."""
     ensemble = convert(model)
-    response = partial(by_unit, call=ArrayCall("predict_proba"))
+    response = by_unit(ensemble, ArrayCall("predict_proba"))
     return read_trees(model, request, ensemble, ArrayCall("pred_param", finish=_only_column), response)
 
 
@@ -113,7 +109,7 @@ def read_perpetual(model: Model, request: Request) -> Reader:
     """Read f(x) = base score + sum of trees; of two classes, the difference of their log probabilities."""
     ensemble = convert(model)
     call = OwnCall("predict_log_proba", finish=_log_odds) if ensemble.unit == "log-odds" else OwnCall("predict")
-    return read_trees(model, request, ensemble, call)
+    return read_trees(model, request, ensemble, call, by_unit(ensemble))
 
 
 def _log_odds(values: np.ndarray) -> np.ndarray:
@@ -228,7 +224,7 @@ def read_ydf(model: Model, request: Request) -> Reader:
     call = OwnCall("scores" if ensemble.unit in LINKS else "predict")
     if ensemble.unit == "probability" and len(ensemble.output_names) == 2:
         call = replace(call, finish=_with_first)
-    return read_trees(served, request, ensemble, call, partial(by_unit, call=OwnCall("predict")))
+    return read_trees(served, request, ensemble, call, by_unit(ensemble, OwnCall("predict")))
 
 
 def _with_first(second: np.ndarray) -> np.ndarray:

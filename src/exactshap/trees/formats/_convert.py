@@ -8,12 +8,11 @@ from __future__ import annotations
 import importlib
 import os
 from dataclasses import replace
-from typing import Any
 
 from exactshap._runtime.files import read_bounded
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, ModelFormatError, UnsupportedModelError
-from exactshap.trees.ensemble import FlatTrees, TreeModel
+from exactshap.trees.ensemble import TreeModel
 from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import lightgbm as from_lightgbm
 from exactshap.trees.formats import xgboost as from_xgboost
@@ -44,10 +43,10 @@ _CONVERTERS = {
 MAX_BYTES = 2**30
 _REFUSED = {  # first bytes of files that are not read -> reason
     b"\x80": ("a pickle", "Pickles run code when they are read"),
-    b"\x1f\x8b": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
-    b"BZ": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
-    b"\xfd7zXZ": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
-    b"\x78": ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
+    **dict.fromkeys(
+        (b"\x1f\x8b", b"BZ", b"\xfd7zXZ", b"\x78"),
+        ("compressed (a joblib file is a pickle)", "Pickles run code when they are read"),
+    ),
     b"PK": ("a zip archive", "Archives are not unpacked"),
     b"binf": ("XGBoost's old binary format", "It has no published description"),
     b"CBM1": ("CatBoost's binary format", "It has no published description"),
@@ -120,14 +119,6 @@ def _route(model: Model) -> str:
     if hasattr(model, "columns") or hasattr(model, "shape"):
         return "Pass the model first, then the rows"
     return "Pass a fitted model of one of these, or a file through exactshap.trees.load"
-
-
-def flatten(model: Model, output: Any = "auto") -> FlatTrees:
-    """Return the flat trees of a fitted model (the positive class of a binary probability forest).
-
-    ``output`` is one of several by number or name; "auto" keeps all of them.
-    """
-    return convert(model).pick(output).trees
 
 
 def load(
@@ -233,21 +224,17 @@ def loads(
         if n_stages is not None:
             raise InputError("An ONNX file holds no boosting rounds", f"Got n_stages={n_stages}", "Leave it out")
         return importlib.import_module("exactshap.trees.formats.onnx").from_bytes(data, name=name)
-    document = _document(data, name)
+    # JSON and UBJSON both start with a brace; in UBJSON the type of a key's length follows
+    if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
+        document = read_ubj(data)
+    elif data.lstrip()[:1] == b"{":
+        document = read_json(data, repr(name))
+    else:
+        what, got = f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}"
+        raise ModelFormatError(what, got, _SAVE_AS)
     if isinstance(document, dict) and "learner" in document:
         model = from_xgboost.from_document(document, name=name, n_stages=n_stages)
         return replace(model, missing_value=float(missing_value))
     if isinstance(document, dict) and ("oblivious_trees" in document or "trees" in document) and "features_info" in document:
         return from_catboost.from_document(document, name=name, n_stages=n_stages)
     raise ModelFormatError(f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", do=_SAVE_AS)
-
-
-def _document(data: bytes, name: str) -> Any:
-    """Parse JSON or UBJSON, which both start with a brace; in UBJSON the type of a key's length follows."""
-    if data[:1] == b"{" and data[1:2] in b"iUIlL#$" and len(data) > 1:
-        return read_ubj(data)
-    if data.lstrip()[:1] == b"{":
-        return read_json(data, repr(name))
-    raise ModelFormatError(
-        f"{name!r} is not an XGBoost, LightGBM, CatBoost or ONNX model", f"It starts with {data[:12]!r}", _SAVE_AS
-    )

@@ -267,15 +267,11 @@ def output_names_of(learner: dict, objective: str, n_outputs: int, classes: Any)
     word = "class" if objective.startswith("multi:") else "target"
     # Of several targets the classes are those of each
     classes = classes if n_outputs == 1 or word == "class" else None
-    return names_of_outputs(n_outputs, word, classes, _levels(learner, objective))
-
-
-def _levels(learner: dict, objective: str) -> tuple[str, ...]:
-    """Return the names of quantiles or expectiles; () for other objectives or files without levels."""
-    if objective not in _LEVELS:
-        return ()
-    holder, entry, word = _LEVELS[objective]
-    text = str((learner["objective"].get(holder) or {}).get(entry, "")).strip("[]()")
-    if not text or not set(text) <= CHARACTERS_OF_NUMBERS | {","}:
-        return ()
-    return tuple(f"{word} {float(level):g}" for level in text.split(","))
+    levels: tuple[str, ...] = ()
+    if objective in _LEVELS:
+        holder, entry, level = _LEVELS[objective]
+        text = str((learner["objective"].get(holder) or {}).get(entry, "")).strip("[]()")
+        # No names of quantiles or expectiles in files without levels
+        if text and set(text) <= CHARACTERS_OF_NUMBERS | {","}:
+            levels = tuple(f"{level} {float(one):g}" for one in text.split(","))
+    return names_of_outputs(n_outputs, word, classes, levels)

@@ -5,7 +5,6 @@ Live models are read like files, through their own JSON export; ``_catboost_feat
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -56,22 +55,18 @@ def convert(model: Model) -> TreeModel:
 
         raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.json")
-        _export(model, path)
-        document = read_json(Path(path).read_bytes(), "CatBoost model")
+        path = Path(folder) / "model.json"
+        try:
+            model.save_model(str(path), format="json")
+        except Exception as error:  # CatBoostError, as the library is not imported here
+            raise UnsupportedStructureError(
+                "CatBoost does not export this model as JSON",
+                str(error),
+                "Encode text and embedding columns before fitting, or sample with Explainer(model.predict, background)",
+            ) from None
+        document = read_json(path.read_bytes(), "CatBoost model")
     classes = list(getattr(model, "classes_", ())) or None
     return from_document(document, name=type(model).__name__, classes=classes)
-
-
-def _export(model: Model, path: str) -> None:
-    try:
-        model.save_model(path, format="json")
-    except Exception as error:  # CatBoostError, as the library is not imported here
-        raise UnsupportedStructureError(
-            "CatBoost does not export this model as JSON",
-            str(error),
-            "Encode text and embedding columns before fitting, or sample with Explainer(model.predict, background)",
-        ) from None
 
 
 @guarded("CatBoost model")
@@ -94,7 +89,11 @@ def from_document(
     n_outputs = _n_outputs(blocks, oblivious, len(bias))
     if len(bias) not in (1, n_outputs):
         raise ModelFormatError(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs")
-    raw = _raw_trees(blocks, _oblivious if oblivious else _nested, features, scale, n_outputs)
+    raw: list[RawTree] = []
+    used = 0
+    for k, block in enumerate(blocks):
+        raw.append((_oblivious if oblivious else _nested)(block, f"tree {k}", features, scale, n_outputs, used))
+        used += sum(len(bits) for bits in raw[-1].categories.values())
     n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
     objective, level = _objective(document)
     if objective in _SEVERAL_TARGETS and features.has_target_statistics:
@@ -104,7 +103,6 @@ def from_document(
             "Fit one model for each target, raise one_hot_max_size, or sample with Explainer(model.predict, background)",
         )
     known = _class_names(document, n_outputs)
-    classes = known if classes is None else classes
     return model_of(
         raw,
         np.broadcast_to(bias, (n_outputs,)),
@@ -113,21 +111,13 @@ def from_document(
         library="catboost",
         name=name,
         unit=_UNITS.get(objective, "raw score"),
-        output_names=_output_names(n_outputs, classes, objective, level),
+        output_names=_output_names(n_outputs, known if classes is None else classes, objective, level),
         feature_names=names if all(names) and names != tuple(map(str, range(len(names)))) else None,
         objective=objective,
         categories=() if hashed is None else tuple(() if j in hashed.values else None for j in range(len(names))),
         hashed=hashed,
         reading=reading,
     )
-
-
-def _raw_trees(blocks: list, read: Any, features: Features, scale: float, n_outputs: int) -> list[RawTree]:
-    raw, used = [], 0
-    for k, block in enumerate(blocks):
-        raw.append(read(block, f"tree {k}", features, scale, n_outputs, used))
-        used += sum(len(bits) for bits in raw[-1].categories.values())
-    return raw
 
 
 def _n_outputs(blocks: list, oblivious: bool, n_bias: int) -> int:

@@ -78,11 +78,16 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     # A random forest's average is folded into the leaves
     share = n_outputs / keep if "average_output" in header and keep else 1.0
     raw = [_raw_tree(block, k, share, k % n_outputs if n_outputs > 1 else -1) for k, block in enumerate(blocks[:keep])]
-    _check_sizes(header, blocks)
+    # The library reads by these sizes
+    sizes, lengths = header.get("tree_sizes", "").split(), [str(len(f"Tree={block}\n".encode())) for block in blocks]
+    if "tree_sizes" in header and sizes != lengths:
+        raise ModelFormatError("tree_sizes are not those of the trees", f"Got {' '.join(sizes)[:60]!r}")
     names = tuple(header.get("feature_names", "").split(" "))
     if len(names) != n_features:
         raise ModelFormatError(f"feature_names must hold {n_features} names", f"Got {len(names)}")
     objective = header.get("objective", "").split(" ")
+    level = re.search(r"^\[alpha: ([0-9.e-]{1,20})\]$", tail, re.MULTILINE) if objective[0] == "quantile" else None
+    levels = () if level is None else (f"quantile {float(level[1]):g}",)
     return model_of(
         raw,
         np.zeros(n_outputs),
@@ -90,7 +95,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
         library="lightgbm",
         name=name,
         unit=_unit(objective),
-        output_names=_output_names(n_outputs, classes, objective[0], tail),
+        output_names=names_of_outputs(n_outputs, "class", classes, levels),
         feature_names=None if names == tuple(f"Column_{j}" for j in range(n_features)) else names,
         tree_stage=np.arange(keep) // n_outputs,
         boosted="average_output" not in header,
@@ -98,14 +103,6 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
         frame_categories=_frame_categories(tail),
         reading=rounds_read(n_stages, len(blocks) // n_outputs, "n_stages"),
     )
-
-
-def _check_sizes(header: dict[str, str], blocks: list[str]) -> None:
-    """Refuse trees of other sizes than in the header, by which the library reads."""
-    sizes = header.get("tree_sizes", "").split()
-    lengths = [str(len(f"Tree={block}\n".encode())) for block in blocks]
-    if "tree_sizes" in header and sizes != lengths:
-        raise ModelFormatError("tree_sizes are not those of the trees", f"Got {' '.join(sizes)[:60]!r}")
 
 
 def _entries(block: str, where: str) -> dict[str, str]:
@@ -261,9 +258,3 @@ def _unit(objective: list[str]) -> str:
     if unit == "target" and "sqrt" in objective and objective[0] != "huber":
         return "signed square root of the target"
     return unit
-
-
-def _output_names(n_outputs: int, classes: Any, objective: str, tail: str) -> tuple[str, ...]:
-    level = re.search(r"^\[alpha: ([0-9.e-]{1,20})\]$", tail, re.MULTILINE) if objective == "quantile" else None
-    levels = () if level is None else (f"quantile {float(level[1]):g}",)
-    return names_of_outputs(n_outputs, "class", classes, levels)

@@ -21,7 +21,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, model_of
-from exactshap.trees.formats._document import log_odds, names_of_outputs, parents_first
+from exactshap.trees.formats._document import MAX_SET_WORDS, bit_set, log_odds, names_of_outputs, parents_first
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 from exactshap.trees.formats.sklearn import of_estimator
 
@@ -251,8 +251,8 @@ def _tree_of_perpetual(nodes: list[Any]) -> RawTree:
     return RawTree(
         feature=np.array([-1 if node.is_leaf else int(node.split_feature) for node in nodes]),
         threshold=np.array([0.0 if node.is_leaf else node.split_value for node in nodes]),
-        left=_children(nodes, place, "left_child"),
-        right=_children(nodes, place, "right_child"),
+        left=np.array([-1 if node.is_leaf else place[node.left_child] for node in nodes]),
+        right=np.array([-1 if node.is_leaf else place[node.right_child] for node in nodes]),
         value=np.array([node.weight_value for node in nodes], np.float32).astype(
             float
         ),  # numbers printed in their shortest form
@@ -260,10 +260,6 @@ def _tree_of_perpetual(nodes: list[Any]) -> RawTree:
         missing=np.array([int(node.missing_node == node.left_child) for node in nodes], np.int8),
         root=place[0],
     )
-
-
-def _children(nodes: list[Foreign], place: dict[int, int], side: str) -> np.ndarray:
-    return np.array([-1 if node.is_leaf else place[getattr(node, side)] for node in nodes])
 
 
 # --- treelite ---------------------------------------------------------------------------------------------------------
@@ -278,9 +274,12 @@ def convert_treelite(model: Model) -> TreeModel:
     places = np.array([t * max(classes) + c for t, n in enumerate(classes) for c in range(n)])
     averaged, single = dump["average_tree_output"], dump["threshold_type"] == "float32"
     share = 1.0 / len(dump["trees"]) if averaged else 1.0
+    n_cells, first = int(np.prod(dump["leaf_vector_shape"])), np.cumsum([0, *classes]).tolist()
+    # Trees of single numbers add to the output of one target and class
+    is_of_one = n_cells == 1 and len(places) > 1
     raw = [
-        _tree_of_treelite(tree, share, _output(dump, k, classes, len(places)), dump["leaf_vector_shape"], places)
-        for k, tree in enumerate(dump["trees"])
+        _tree_of_treelite(tree, share, first[t] + c if is_of_one else -1, n_cells, places)
+        for tree, t, c in zip(dump["trees"], dump["target_id"], dump["class_id"], strict=True)
     ]
     constant = np.resize(np.asarray(dump["base_scores"], float), len(classes) * max(classes))[places]
     unit = _OF_POSTPROCESSORS.get(dump["postprocessor"], "raw score")
@@ -301,22 +300,16 @@ def convert_treelite(model: Model) -> TreeModel:
     )
 
 
-def _output(dump: dict[str, Any], k: int, classes: list[int], n_outputs: int) -> int:
-    """Return the output that tree k adds to; -1 for all."""
-    target, label = int(dump["target_id"][k]), int(dump["class_id"][k])
-    if n_outputs == 1 or np.prod(dump["leaf_vector_shape"]) > 1:
-        return -1
-    return sum(classes[:target]) + label
-
-
-def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, shape: list[int], places: np.ndarray) -> RawTree:
+def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, n_cells: int, places: np.ndarray) -> RawTree:
     nodes = sorted(tree["nodes"], key=lambda node: node["node_id"])
     leaf = np.array(["leaf_value" in node for node in nodes])
     swapped = [node.get("category_list_right_child", False) for node in nodes]
     children = np.array([[node.get("left_child", -1), node.get("right_child", -1)] for node in nodes])
     left, right = np.where(np.array(swapped)[:, None], children[:, ::-1], children).T
     default = np.array([bool(node.get("default_left", False)) != flip for node, flip in zip(nodes, swapped, strict=True)])
-    value = np.array([_leaf(node, shape, places) for node in nodes])
+    # Inner nodes add nothing
+    value = np.array([np.ravel(np.asarray(node.get("leaf_value", np.zeros(n_cells)), float)) for node in nodes])
+    value = value if n_cells == 1 else value[:, places]
     return RawTree(
         feature=np.array([node.get("split_feature_id", -1) for node in nodes]),
         threshold=np.where(leaf, 0.0, tree["threshold"]),
@@ -325,16 +318,13 @@ def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, shape: li
         value=share * (value[:, 0] if output >= 0 or value.shape[1] == 1 else value),
         cover=_covers(nodes),
         missing=np.where(leaf, 0, default).astype(np.int8),
-        categories={q: _bits(node["category_list"]) for q, node in enumerate(nodes) if "category_list" in node},
+        categories={
+            q: bit_set(np.array(node["category_list"], np.int64), f"node {q}", MAX_SET_WORDS)
+            for q, node in enumerate(nodes)
+            if "category_list" in node
+        },
         output=output,
     )
-
-
-def _leaf(node: dict[str, Any], shape: list[int], places: np.ndarray) -> np.ndarray:
-    """Return what a leaf adds to each output; inner nodes add nothing."""
-    n_cells = int(np.prod(shape))
-    cells = np.ravel(np.asarray(node.get("leaf_value", np.zeros(n_cells)), float))
-    return cells if n_cells == 1 else cells[places]
 
 
 def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
@@ -343,13 +333,6 @@ def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
         if all(name in node for node in nodes):
             return np.array([float(node[name]) for node in nodes])
     return np.zeros(len(nodes))
-
-
-def _bits(categories: list[int]) -> np.ndarray:
-    words = np.zeros(max(categories, default=0) // 32 + 1, np.uint32)
-    for category in categories:
-        words[category // 32] |= np.uint32(1 << (category % 32))
-    return words
 
 
 def _operator(trees: list[dict[str, Any]]) -> str:
@@ -387,6 +370,11 @@ def convert_ydf(model: Model) -> TreeModel:
         for k, tree in enumerate(trees)
     ]
     names = ("output",) if not classifies else labels[1:] if len(constant) == 1 else labels
+    unit = "probability" if classifies else "target"
+    if boosted:
+        # Only the description tells a Poisson loss, as rates are predicted
+        is_rate = model.activation().name == "IDENTITY" and "Loss: POISSON\n" in model.describe("text")
+        unit = _OF_ACTIVATIONS.get("EXPONENTIAL" if is_rate else model.activation().name, "score")
     return model_of(
         raw,
         constant,
@@ -395,7 +383,7 @@ def convert_ydf(model: Model) -> TreeModel:
         single_precision=True,
         library="ydf",
         name=type(model).__name__,
-        unit=_unit(model) if boosted else "probability" if classifies else "target",
+        unit=unit,
         output_names=names,
         feature_names=tuple(str(feature.name) for feature in features),
         tree_stage=np.arange(len(raw)) // len(constant) * boosted,
@@ -403,14 +391,6 @@ def convert_ydf(model: Model) -> TreeModel:
         default_output=1 if classifies and not boosted and len(labels) == 2 else None,
         epsilon=float(np.finfo(np.float32).eps),
     )
-
-
-def _unit(model: Model) -> str:
-    """Return the unit of the scores. Only the description tells a Poisson loss, as rates are predicted."""
-    activation = model.activation().name
-    if activation == "IDENTITY" and "Loss: POISSON\n" in model.describe("text"):
-        activation = "EXPONENTIAL"
-    return _OF_ACTIVATIONS.get(activation, "score")
 
 
 def _leaf_of(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> Any:

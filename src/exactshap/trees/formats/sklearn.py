@@ -17,7 +17,6 @@ from exactshap.errors import InputError, ModelFormatError, UnsupportedStructureE
 from exactshap.trees.ensemble import RawTree, TreeModel, model_of
 from exactshap.trees.formats._document import log_odds, names_of_outputs
 
-_LOG_LINK = ("poisson", "gamma")
 CURVES = {"cumulative hazard": 0, "survival": 1}  # of scikit-survival: its position in the values of a node
 # Parameters of NGBoost's distributions before the exponential function
 _PARAMETERS = {
@@ -107,7 +106,12 @@ def _average(model: Model, estimators: list[Any]) -> TreeModel:
     n_classes = None if classes is None else np.atleast_1d(model.n_classes_)
     raw = [raw_tree(estimator.tree_, share * _leaf_shares(estimator.tree_.value, n_classes)) for estimator in estimators]
     n_outputs = raw[0].value.shape[1]
-    names = names_of_outputs(n_outputs, "target") if classes is None else _class_names(model, classes)
+    if classes is None:
+        names = names_of_outputs(n_outputs, "target")
+    elif model.n_outputs_ == 1:
+        names = tuple(map(str, classes))
+    else:
+        names = tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
     return of_estimator(
         model,
         raw,
@@ -129,34 +133,33 @@ def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
     return np.concatenate([count / count.sum(axis=1, keepdims=True) for count in counts], axis=1)
 
 
-def _class_names(model: Model, classes: Any) -> tuple[str, ...]:
-    if model.n_outputs_ == 1:
-        return tuple(map(str, classes))
-    return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
-
-
 def _gradient_boosting(model: Model) -> TreeModel:
     """Convert gradient boosting: the initial margin plus learning_rate times the trees, by stage and class."""
-    classes = getattr(model, "classes_", None)
     n_stages, n_outputs = model.estimators_.shape
     raw = [
         raw_tree(stage[o].tree_, model.learning_rate * stage[o].tree_.value[:, 0, 0], output=o if n_outputs > 1 else -1)
         for stage in model.estimators_
         for o in range(n_outputs)
     ]
-    names: tuple[str, ...] = (f"quantile {model.alpha:g}",) if model.loss == "quantile" else ("output",)
-    unit = log_odds(2.0 if model.loss == "exponential" else 1.0) if n_outputs == 1 else "score before the softmax"
-    if classes is not None:
-        names = (str(classes[-1]),) if n_outputs == 1 else tuple(map(str, classes))
     return of_estimator(
         model,
         raw,
         _initial_margin(model, n_outputs),
-        unit="target" if classes is None else unit,
-        output_names=names,
         tree_stage=np.repeat(np.arange(n_stages), n_outputs),
         objective=str(model.loss),
+        **_names_and_unit(model, n_outputs),
     )
+
+
+def _names_and_unit(model: Model, n_outputs: int) -> dict[str, Any]:
+    """Return what the margins of boosted trees are called."""
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        unit = log_odds(2.0 if model.loss == "exponential" else 1.0) if n_outputs == 1 else "score before the softmax"
+        return {"output_names": names_of_outputs(n_outputs, "class", classes), "unit": unit}
+    level = model.quantile if hasattr(model, "quantile") else model.alpha
+    names = (f"quantile {level:g}",) if model.loss == "quantile" else ("output",)
+    return {"output_names": names, "unit": "log of the target" if model.loss in ("poisson", "gamma") else "target"}
 
 
 def _ada_boost(model: Model) -> TreeModel:
@@ -257,24 +260,15 @@ def _histogram_boosting(model: Model) -> TreeModel:
     raw = [
         _histogram_tree(stage[o], columns, o if n_outputs > 1 else -1) for stage in model._predictors for o in range(n_outputs)
     ]
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        output_names: tuple[str, ...] = (f"quantile {model.quantile:g}",) if model.loss == "quantile" else ("output",)
-        unit = "log of the target" if model.loss in _LOG_LINK else "target"
-    elif n_outputs > 1:
-        output_names, unit = tuple(map(str, classes)), "score before the softmax"
-    else:
-        output_names, unit = (str(classes[-1]),), "log-odds"
     return of_estimator(
         model,
         raw,
         np.ravel(model._baseline_prediction),
         single_precision=False,
-        unit=unit,
-        output_names=output_names,
         tree_stage=np.arange(len(raw)) // n_outputs,
         objective=str(model.loss),
         categories=categories,
+        **_names_and_unit(model, n_outputs),
     )
 
 
@@ -353,7 +347,12 @@ def convert_survival(model: Model) -> TreeModel:
     if hasattr(model, "init_"):
         return _boosted(model)
     at_events = np.asarray((model if hasattr(model, "is_event_time_") else model.estimators_[0]).is_event_time_, bool)
-    raw = [raw_tree(tree, share * _risk(tree.value, at_events)) for tree, share in _trees(model)]
+    raw = []
+    for tree, share in _trees(model):
+        # Each node's cumulative hazards summed over event times, which ``low_memory`` stores
+        is_stored, value = tree.value.shape[1] == 1 < len(at_events), tree.value
+        risk = value[:, 0, :1] if is_stored else value[:, at_events, 0].sum(axis=1, keepdims=True)
+        raw.append(raw_tree(tree, share * risk))
     return _survival(model, raw, ("output",), "sum of cumulative hazards: high is early")
 
 
@@ -386,11 +385,6 @@ def curve_columns(model: Model, times: Any) -> np.ndarray:
 def _trees(model: Model) -> list[tuple[Any, float]]:
     members = getattr(model, "estimators_", None)
     return [(model.tree_, 1.0)] if members is None else [(member.tree_, 1.0 / len(members)) for member in members]
-
-
-def _risk(value: np.ndarray, at_events: np.ndarray) -> np.ndarray:
-    """Return each node's cumulative hazards summed over event times, which ``low_memory`` stores."""
-    return value[:, 0, :1] if value.shape[1] == 1 < len(at_events) else value[:, at_events, 0].sum(axis=1, keepdims=True)
 
 
 def _survival(model: Model, raw: list[RawTree], names: tuple[str, ...], unit: str, *, boosted: bool = False) -> TreeModel:
@@ -430,7 +424,10 @@ def convert_ngboost(model: Model) -> TreeModel:
             raw.append(raw_tree(learner.tree_, value, np.asarray(columns), output=k if len(learners) > 1 else -1))
             stages.append(stage)
     constant = np.ravel(np.asarray(model.init_params, float))
-    names = _parameter_names(model, len(constant))
+    kinds = [cls.__name__ for cls in model.Dist.__mro__]
+    # NGBoost wraps the distribution for uncensored targets
+    kind = next((name for name in kinds if name in _PARAMETERS or name == "Categorical"), kinds[0])
+    names, unit = _parameters(kind, len(constant))
     return model_of(
         raw,
         constant,
@@ -438,28 +435,17 @@ def convert_ngboost(model: Model) -> TreeModel:
         single_precision=True,
         library="ngboost",
         name=type(model).__name__,
-        unit=_unit_of_parameters(_distribution(model), names),
+        unit=unit,
         output_names=names,
         tree_stage=stages,
-        objective=_distribution(model),
+        objective=kind,
     )
 
 
-def _distribution(model: Model) -> str:
-    """Return the name of the distribution, which NGBoost wraps for uncensored targets."""
-    names = [cls.__name__ for cls in model.Dist.__mro__]
-    return next((name for name in names if name in _PARAMETERS or name == "Categorical"), names[0])
-
-
-def _unit_of_parameters(kind: str, names: tuple[str, ...]) -> str:
-    """Return the unit, the parameter's name if there is only one."""
+def _parameters(kind: str, n: int) -> tuple[tuple[str, ...], str]:
+    """Return the names of a distribution's parameters, and their unit."""
     if kind == "Categorical":
-        return "log-odds" if len(names) == 1 else "log-odds against the first class"
-    return f"{names[0]} of {kind}" if len(names) == 1 else f"parameter of {kind}"
-
-
-def _parameter_names(model: Model, n: int) -> tuple[str, ...]:
-    if _distribution(model) == "Categorical":
-        return tuple(str(k) for k in range(1, n + 1))
-    known = _PARAMETERS.get(_distribution(model), ())
-    return known if len(known) == n else tuple(f"parameter {k}" for k in range(n))
+        return tuple(str(k) for k in range(1, n + 1)), "log-odds" if n == 1 else "log-odds against the first class"
+    known = _PARAMETERS.get(kind, ())
+    names = known if len(known) == n else tuple(f"parameter {k}" for k in range(n))
+    return names, f"{names[0]} of {kind}" if n == 1 else f"parameter of {kind}"

@@ -11,9 +11,11 @@ import numpy as np
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, message
 from exactshap.trees.ensemble import RawForest, TreeModel, model_of
+from exactshap.trees.formats import _xgboost_layout as layout
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
     MAX_OUTPUTS,
+    MAX_SET_WORDS,
     MAX_WORDS,
     Records,
     field,
@@ -24,21 +26,6 @@ from exactshap.trees.formats._document import (
     rounds_read,
 )
 from exactshap.trees.formats._ubj import read_ubj
-from exactshap.trees.formats._xgboost_layout import (
-    base_margin,
-    best_stages,
-    booster_of,
-    check_objective,
-    check_order,
-    checked_version,
-    has_offset,
-    output_names_of,
-    stages_of,
-    unit_of,
-)
-
-# Words of one bit set, for categories up to 2^24, as many as float32 distinguishes.
-MAX_SET_WORDS = 2**19
 
 
 def convert(model: Model) -> TreeModel:
@@ -58,7 +45,7 @@ def convert(model: Model) -> TreeModel:
         missing_value=np.nan if missing is None else float(missing),
         classes=classes,
     )
-    if not has_offset(document) or callable(getattr(model, "objective", None)):  # custom objectives start from 0.5
+    if not layout.has_offset(document) or callable(getattr(model, "objective", None)):  # custom objectives start from 0.5
         return ensemble
     return replace(ensemble, offset_note=_offset_note(ensemble.name, booster))
 
@@ -92,7 +79,7 @@ def from_document(
 
     ``n_stages`` keeps the first boosting rounds only; without it ``follow_best`` stops at the round that early stopping chose.
     """
-    version = checked_version(document, live=live)
+    version = layout.checked_version(document, live=live)
     learner = field(document, "learner")
     parameters = field(learner, "learner_model_param")
     n_features = integer(field(parameters, "num_feature", (str, int)), "num_feature", 0, MAX_COLUMNS)
@@ -101,22 +88,22 @@ def from_document(
         integer(parameters.get("num_class", 0), "num_class", 0, MAX_OUTPUTS),
         integer(parameters.get("num_target", 1), "num_target", 0, MAX_OUTPUTS),
     )
-    booster, weights = booster_of(learner)
+    booster, weights = layout.booster_of(learner)
     objective = field(learner, "objective.name", str)
-    check_objective(objective)
+    layout.check_objective(objective)
     blocks = records(field(booster, "trees", (list, Records)))
     if not live:
-        check_order(blocks)
+        layout.check_order(blocks)
     owners = numbers(field(booster, "tree_info", (list, np.ndarray)), "tree_info", np.int64, len(blocks))
-    stage = stages_of(booster, len(blocks), n_outputs)
+    stage = layout.stages_of(booster, len(blocks), n_outputs)
     n_rounds, reason = int(stage[-1]) + 1 if len(stage) else 0, "n_stages"
     if n_stages is None and follow_best:
-        n_stages, reason = best_stages(learner, n_rounds), "best_iteration"
+        n_stages, reason = layout.best_stages(learner, n_rounds), "best_iteration"
     if n_stages is not None:
         kept = np.flatnonzero(stage < n_stages)
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     categories = _categories(booster, learner, n_features)
-    constant = base_margin(parameters, objective, n_outputs, version)
+    constant = layout.base_margin(parameters, objective, n_outputs, version)
     forest = _raw_forest(blocks, owners, weights, n_outputs)
     names = tuple(map(str, learner.get("feature_names") or ()))
     model = model_of(
@@ -127,8 +114,8 @@ def from_document(
         single_precision=True,
         library="xgboost",
         name=name,
-        unit=unit_of(objective, n_outputs),
-        output_names=output_names_of(learner, objective, n_outputs, classes),
+        unit=layout.unit_of(objective, n_outputs),
+        output_names=layout.output_names_of(learner, objective, n_outputs, classes),
         feature_names=names if len(names) == n_features and names else None,
         tree_stage=stage,
         objective=objective,
@@ -191,7 +178,7 @@ def _leaf_values(
 ) -> tuple[np.ndarray, bool]:
     """Return leaf values, (n_nodes,) or (n_nodes, n_outputs), and whether leaves are vectors."""
     parameters = blocks.inner("tree_param")
-    texts = {None} if parameters is None else parameters.distinct("size_leaf_vector")
+    texts = {None} if parameters is None else set(parameters.entries("size_leaf_vector"))
     found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
     if found <= {1}:
         return threshold, False
