@@ -42,9 +42,9 @@ def ours(fitted, X, n_background=None, index="shapley", order=1, repeats=3):
     """Return seconds per row, seconds of the preparation and of a first call on one row, the method and the values."""
     from exactshap.semivalues import find
     from exactshap.solvers.trees import prepare_trees, solve_trees
-    from exactshap.trees import flatten
+    from exactshap.trees import convert
 
-    trees = flatten(fitted)
+    trees = convert(fitted).pick().trees
     players = [(j,) for j in range(D)]
     background = None if n_background is None else data()[0][:n_background]
     solve_trees(prepare_trees(trees, players, background), X[:1], find(index), order)  # loads the library

@@ -69,9 +69,9 @@ def boosted(depth, n_trees=100):
 
 def n_splits(model):
     """Return how many splits a model has."""
-    from exactshap.trees import flatten
+    from exactshap.trees import convert
 
-    return flatten(model).n_nodes / 2.0
+    return convert(model).trees.n_nodes / 2.0
 
 
 def classes(n_classes):

@@ -24,7 +24,7 @@ from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, UnsupportedStructureError
 from exactshap.games import OracleGame
 from exactshap.readers.responses import Orders, sample_orders
-from exactshap.trees import decisions, flatten, margin
+from exactshap.trees import convert, decisions, margin
 from exactshap.trees.ensemble import Hybrids
 from reader_checks import check_answers
 from tolerances import RESPONSE, SINGLE_RESPONSE, assert_close, roundings
@@ -207,7 +207,7 @@ def three_classes(missing):
     table = X.to_numpy().copy()
     if missing:
         table[RNG.random(table.shape) < 0.2] = np.nan
-    return table, flatten(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE))
+    return table, convert(HistGradientBoostingClassifier(max_iter=5).fit(table, THREE)).trees
 
 
 @pytest.mark.parametrize("outputs", [np.array([0, 1, 2] * 5, np.int32), EVERY], ids=["one each", "all"])
@@ -250,7 +250,7 @@ def test_margins_of_hybrids_with_linear_leaves(missing):
 
 
 def test_the_background_comes_in_chunks():
-    trees = flatten(GradientBoostingClassifier(n_estimators=4).fit(X, CLASSES))
+    trees = convert(GradientBoostingClassifier(n_estimators=4).fit(X, CLASSES)).trees
     table, masks = X.to_numpy(), RNG.random((7, 5)) < 0.5
     one, other = (Hybrids(trees, np.arange(5), 5, rows, EVERY[:4]) for rows in (table, np.concatenate([table] * 3)))
     row = one.row(table[:1])

@@ -18,7 +18,7 @@ from exactshap import Explainer, decompose_r2, explain, trees
 from exactshap.errors import BudgetError, ExplanationWarning, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.testing import check_reader
-from exactshap.trees import convert, flatten
+from exactshap.trees import convert
 from tolerances import FLOAT32_MARGIN, assert_close, exact, roundings
 from tree_models import check_path_dependent, data
 
@@ -189,7 +189,7 @@ def test_games_and_values(name):
     if name.startswith("linear"):
         groups = {"pair": [0, 3]}
         check_reader(model, X[:3] if rows is HOLES else rows[:3], rows[20:27], groups=groups, background_weights=np.arange(7.0))
-    elif name != "xgboost, vector leaf" or flatten(model).cover.any():
+    elif name != "xgboost, vector leaf" or convert(model).trees.cover.any():
         check_reader(model, rows[:5], n_masks=2, indices=("shapley",))
     else:
         assert RELEASE() < (3, 2)  # XGBoost 2 wrote no covers of them
@@ -267,7 +267,7 @@ def test_unseen_categories_of_histograms_are_missing(value):
 @pytest.mark.parametrize("name", ["tree", "xgboost", "lightgbm", "catboost"])
 def test_ties_and_precision_of_thresholds(name):
     """Cells at a threshold and next to it, in single and double precision, go where the library sends them."""
-    model, flat = fitted(name), flatten(fitted(name))
+    model, flat = fitted(name), convert(fitted(name)).pick().trees
     nodes = np.flatnonzero((flat.feature >= 0) & np.isfinite(flat.threshold))  # a split on missingness alone has none
     rows = np.resize(np.nan_to_num(HOLES), (7 * len(nodes), 5))
     for k, node in enumerate(nodes):

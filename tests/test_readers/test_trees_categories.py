@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from exactshap import decompose_r2, explain
 from exactshap.errors import ExplanationWarning, InputError
 from exactshap.testing import check_reader
-from exactshap.trees import convert, flatten, load
+from exactshap.trees import convert, load
 from tolerances import FLOAT32_MARGIN, roundings
 from tree_models import check_path_dependent, mixed_frame
 
@@ -135,7 +135,7 @@ def test_gaps_numbers_and_unseen_names(library, one_hot):
     sizes = pd.Categorical(np.resize(list("lmh"), len(MIXED)), categories=list("lmh"), ordered=True)
     frame = MIXED.assign(size=sizes)
     model = booster(library, one_hot).fit(frame, TARGET + sizes.codes)
-    assert (flatten(model).category_start >= 0).any()
+    assert (convert(model).trees.category_start >= 0).any()
     own = np.asarray(model.predict(frame))
     shuffled = frame.assign(
         city=frame.city.cat.reorder_categories(list("zyxwvu")), kind=frame.kind.cat.reorder_categories([11, 5, 7])

@@ -241,7 +241,7 @@ def test_players_on_a_path_share_a_bit():
 def test_the_memory_of_tables_is_forecast():
     prepared = prepare(many_trees(), [(j,) for j in range(12)], MANY_ROWS[:30])
     engine = prepared.tables
-    cells = engine.fill(engine.of_order(2), SHAPLEY, 2, 0, engine.layout.n_groups)
+    cells = engine.fill(engine.of_order(2), SHAPLEY, 2, 0, len(engine.tables.groups.root))
     assert cells.nbytes + prepared.held <= prepared.memory(100, 2) <= cells.nbytes + prepared.held + 2**22
 
 

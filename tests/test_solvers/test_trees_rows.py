@@ -148,9 +148,9 @@ def test_splits_side_by_side_lead_a_row_where_splits_one_by_one_do(depth, n_tree
     rows = np.round(np.random.default_rng(depth).normal(size=(40, 7)), 1)
     engine, twin = (prepare_trees(trees, singles(7)).tables for _ in range(2))
     engine.answered[0] = twin.answered[0] = 10**6
-    tables = twin.tables.value
+    tables = twin.tables
     assert tables.routes.is_plain
-    twin.__dict__["tables"] = Handle(tables._replace(routes=tables.routes._replace(is_plain=False)))
+    twin.__dict__["packed"] = Handle(tables._replace(routes=tables.routes._replace(is_plain=False)))
     many = engine.solve(columns_of(rows), SHAPLEY, 1)
     for i in range(len(rows)):
         one, other = engine.solve(columns_of(rows[[i]]), SHAPLEY, 1), twin.solve(columns_of(rows[[i]]), SHAPLEY, 1)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class BoundedCache(dict[tuple[Any, ...], Any]):
@@ -54,6 +57,19 @@ STEP = threading.RLock()
 # In a forked child a thread of the parent may have held it
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
+
+
+def kept(keep: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Keep the latest results of a method in ``self.cache``, by its positional arguments."""
+
+    def decorate(method: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(method)
+        def wrapped(self: Any, *key: Any) -> T:
+            return self.cache.get_or_make((method.__name__, *key), lambda: method(self, *key), keep=keep)  # type: ignore[no-any-return]
+
+        return wrapped
+
+    return decorate
 
 
 def copied_state(one: object) -> dict[str, Any]:

@@ -18,6 +18,6 @@ from exactshap.trees.ensemble import (
     prepared,
     take_trees,
 )
-from exactshap.trees.formats import convert, flatten, load, loads
+from exactshap.trees.formats import convert, load, loads
 
 __all__ = ["LeafFunction", "RawTree", "TreeModel", "build", "convert", "load", "loads"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from exactshap.solvers.trees import _kernels as kernels
 from exactshap.trees import FlatTrees
-from exactshap.trees.ensemble import Paths, offsets_of, parents, paths
+from exactshap.trees.ensemble import Paths, offsets_of, parents
 
 # Registers of sums: where players are many, few of them are in one group.
 MAX_REGISTERS = 4
@@ -39,18 +39,6 @@ class TableForecast:
     def cost(self, n_rows: float) -> np.ndarray:
         """Return the cost of one row of ``n_rows`` that share a filling; infinite where no table fits."""
         return np.where(self.fits, self.look_ups + self.filling / n_rows, np.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class TableLayout:
-    """Hold the leaves and groups of an ensemble."""
-
-    leaves: Paths
-    groups: kernels.Groups
-
-    @property
-    def n_groups(self) -> int:
-        return len(self.groups.root)
 
 
 def structure(trees: FlatTrees, player_of_column: np.ndarray) -> kernels.Structure:
@@ -109,12 +97,6 @@ def sum_by_tree(trees: FlatTrees, of_nodes: np.ndarray) -> np.ndarray:
     return np.add.reduceat(of_nodes, trees.tree_start[:-1]) if trees.n_trees else np.zeros(0)
 
 
-def lay_out(trees: FlatTrees, shape: kernels.Structure) -> TableLayout:
-    """Cut trees of finite cost into groups of leaves with one table."""
-    leaves = paths(trees, shape.player_of_column)
-    return TableLayout(leaves, cut(trees, shape, np.flatnonzero(forecast(trees, shape).is_root), leaves.node, trees.value))
-
-
 def small_groups(trees: FlatTrees, shape: kernels.Structure, max_bits: int) -> np.ndarray:
     """Return the roots of groups of at most ``max_bits`` bits; leaves below splits on more players are in none."""
     return np.flatnonzero(_marked(trees, shape, max_bits, leave_out=True)[2])
@@ -143,24 +125,23 @@ def cut(trees: FlatTrees, shape: kernels.Structure, root: np.ndarray, node: np.n
     return groups
 
 
-def lay_rows(layout: TableLayout, n_players: int, order: int, n_outputs: int) -> kernels.TableRows:
+def lay_rows(groups: kernels.Groups, leaves: Paths, n_players: int, order: int, n_outputs: int) -> kernels.TableRows:
     """Lay the table rows of all groups for sets of 1..order players."""
     binomials, offsets = binomials_and_offsets(n_players, order)
-    groups = layout.groups
     column_start = np.zeros(len(groups.root) + 1, np.int64)
-    common = (groups, layout.leaves, order, binomials, offsets, n_outputs)
+    common = (groups, leaves, order, binomials, offsets, n_outputs)
     # The first pass counts the columns of each group, the second writes them
     kernels.fill_columns(*common, False, column_start, np.empty(0, np.int64))
     column_start = np.cumsum(column_start)
     columns = np.empty(column_start[-1], np.int64)
     kernels.fill_columns(*common, True, column_start, columns)
     table_start = offsets_of(np.diff(column_start) << groups.n_bits)
-    group = np.repeat(np.arange(layout.n_groups), np.diff(column_start))
+    group = np.repeat(np.arange(len(groups.root)), np.diff(column_start))
     # Ascending within a group, as :class:`TableRows` promises
     columns = columns[np.lexsort((columns, group))]
     # All sets and v(D) of each output, and the scale, in registers of eight numbers
     n_registers = -(-((offsets[-1] + 1) * n_outputs + 1) // 8)
-    masks = np.zeros((layout.n_groups, n_registers if n_registers <= MAX_REGISTERS else 0), np.uint8)
+    masks = np.zeros((len(groups.root), n_registers if n_registers <= MAX_REGISTERS else 0), np.uint8)
     if masks.size:
         np.bitwise_or.at(masks, (group, columns // 8), (1 << columns % 8).astype(np.uint8))
     return kernels.TableRows(column_start, columns, table_start, masks, binomials, offsets)

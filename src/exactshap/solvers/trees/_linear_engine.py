@@ -17,13 +17,12 @@ import numpy as np
 from scipy.special import binom
 
 from exactshap._native import Handle
-from exactshap._runtime.cache import BoundedCache, copied_state
+from exactshap._runtime.cache import BoundedCache, copied_state, kept
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees import _kernels as kernels
 from exactshap.solvers.trees._layout import (
-    TableLayout,
     binomials_and_offsets,
     cut,
     lay_rows,
@@ -111,7 +110,7 @@ class TabledLeaves:
         given = given.take(groups.leaf[has_function])
         leaf_start = offsets_of(np.bincount(owner, minlength=n_groups))
         groups = groups._replace(leaf_start=leaf_start, leaf=np.arange(len(owner)))
-        rows = lay_rows(TableLayout(given.leaves, groups), n_players, order, 1)
+        rows = lay_rows(groups, given.leaves, n_players, order, 1)
         parts = given.parts
         of_part = np.repeat(owner, np.diff(parts.part_start))
         # Each column that a function reads in a group, once
@@ -124,11 +123,6 @@ class TabledLeaves:
         routes = routes_of(trees, groups)
         tables = kernels.Tables(kernels.forest_of(trees), groups, routes, given.leaves, np.zeros(1, np.int64), np.zeros(0))
         return cls(given, root, tables, rows, linear)
-
-    @functools.cached_property
-    def groups_of_leaves(self) -> np.ndarray:
-        """Return the group of each leaf."""
-        return np.repeat(np.arange(len(self.root)), np.diff(self.tables.groups.leaf_start))
 
     def missing(self, columns: np.ndarray) -> np.ndarray:
         """Return whether each row misses a column that the group's functions read, (n_groups, n_rows); (0, 0) if none does."""
@@ -200,7 +194,8 @@ class LinearEngine:
                 # A missing cell switches some leaves of a group off, which no code tells
                 key = ("missing", order) if self._has_gaps else None
                 patterns = self._patterns_of(tabled.given, key)
-                chosen = kernels.Chosen(tabled.groups_of_leaves, missing)
+                group = np.repeat(np.arange(len(tabled.root)), np.diff(tabled.tables.groups.leaf_start))
+                chosen = kernels.Chosen(group, missing)
                 self._sweep_patterns(columns, patterns, chosen, semivalue, order, values, scale)
         patterns = self._patterns_of(others, ("patterns", order))
         self._sweep_patterns(columns, patterns, EVERY_ROW, semivalue, order, values, scale)
@@ -234,53 +229,46 @@ class LinearEngine:
                 _refuse_sets(some, order)
                 kernels.sweep_linear_sets(*common, weights, *binomials_and_offsets(self.n_players, order), values, scale)
 
+    @kept(3)
     def _split(self, order: int) -> tuple[TabledLeaves, FunctionLeaves]:
         """Return the leaves to solve by tables, the smallest groups up to the limit, and the others."""
+        given = self.given
+        wide = given.leaves.node[(np.diff(given.leaves.start) > MAX_TABLE_PLAYERS) | ~given.has_bits]
+        root = small_groups(self.trees, self.shape, MAX_GROUP_BITS)
+        if len(self.weights) < MIN_PATTERNS:
+            root = root[:0]
+        if len(wide):
+            groups = cut(self.trees, self.shape, root, wide, np.ones((self.trees.n_nodes, 1)))
+            owner = np.repeat(np.arange(len(root)), np.diff(groups.leaf_start))
+            root = np.delete(root, owner[groups.leaf >= 0])
+        tabled = TabledLeaves.of(self.trees, self.shape, root, given, self.n_players, order)
+        limit = self.share * min(self.limit, TABLE_BYTES)
+        fits = smallest_first(tabled.bytes_of_groups, np.ones(len(root), bool), limit)  # so that the most leaves fit
+        if not fits.all():
+            tabled = TabledLeaves.of(self.trees, self.shape, root[fits], given, self.n_players, order)
+        return tabled, given.take(np.flatnonzero(~np.isin(given.leaves.node, tabled.given.leaves.node)))
 
-        def make() -> tuple[TabledLeaves, FunctionLeaves]:
-            given = self.given
-            wide = given.leaves.node[(np.diff(given.leaves.start) > MAX_TABLE_PLAYERS) | ~given.has_bits]
-            root = small_groups(self.trees, self.shape, MAX_GROUP_BITS)
-            if len(self.weights) < MIN_PATTERNS:
-                root = root[:0]
-            if len(wide):
-                groups = cut(self.trees, self.shape, root, wide, np.ones((self.trees.n_nodes, 1)))
-                owner = np.repeat(np.arange(len(root)), np.diff(groups.leaf_start))
-                root = np.delete(root, owner[groups.leaf >= 0])
-            tabled = TabledLeaves.of(self.trees, self.shape, root, given, self.n_players, order)
-            limit = self.share * min(self.limit, TABLE_BYTES)
-            fits = smallest_first(tabled.bytes_of_groups, np.ones(len(root), bool), limit)  # so that the most leaves fit
-            if not fits.all():
-                tabled = TabledLeaves.of(self.trees, self.shape, root[fits], given, self.n_players, order)
-            return tabled, given.take(np.flatnonzero(~np.isin(given.leaves.node, tabled.given.leaves.node)))
-
-        return self.cache.get_or_make(("split", order), make, keep=3)  # type: ignore[no-any-return]
-
+    @kept(1)
     def _cells(self, semivalue: Semivalue, order: int) -> np.ndarray:
         """Return the tables, filled once for a semivalue."""
         tabled, weights = self._split(order)[0], self._weights(semivalue, order)
         groups, table_start = tabled.tables.groups, tabled.linear.table_start
-
-        def make() -> np.ndarray:
-            cells = np.zeros(int(table_start[-1]))
-            # Whole groups go into a chunk of patterns: nobody reads these again
-            needed = np.cumsum(tabled.given.pattern_bytes * tabled.given.bounds(len(self.weights)))
-            for first, last in runs_of(np.append(0.0, needed)[groups.leaf_start[:-1]], CHUNK_BYTES):
-                some = tabled.given.take(np.arange(groups.leaf_start[first], groups.leaf_start[last]))
-                part = cells[table_start[first] : table_start[last]]
-                kernels.fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
-            return cells
-
-        return self.cache.get_or_make(("tables", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
+        cells = np.zeros(int(table_start[-1]))
+        # Whole groups go into a chunk of patterns: nobody reads these again
+        needed = np.cumsum(tabled.given.pattern_bytes * tabled.given.bounds(len(self.weights)))
+        for first, last in runs_of(np.append(0.0, needed)[groups.leaf_start[:-1]], CHUNK_BYTES):
+            some = tabled.given.take(np.arange(groups.leaf_start[first], groups.leaf_start[last]))
+            part = cells[table_start[first] : table_start[last]]
+            kernels.fill_linear_tables(*tabled.packed, some.parts, self._patterns(some), weights, first, last, part)
+        return cells
 
     @functools.cached_property
     def _forest(self) -> Handle:
         return Handle(kernels.forest_of(self.trees))
 
+    @kept(4)
     def _weights(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        largest = int(np.diff(self.given.leaves.start).max(initial=0)) + 1
-        make = functools.partial(path_weights, semivalue, order, largest)
-        return self.cache.get_or_make(("weights", semivalue, order), make, keep=4)  # type: ignore[no-any-return]
+        return path_weights(semivalue, order, int(np.diff(self.given.leaves.start).max(initial=0)) + 1)
 
     # --- patterns of the background ------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import roots_legendre
 
 from exactshap._native import Handle
-from exactshap._runtime.cache import BoundedCache
+from exactshap._runtime.cache import BoundedCache, kept
 from exactshap._runtime.slices import slices
 from exactshap.semivalues import Rule, Semivalue
 from exactshap.solvers.core import Part, coarse_bound, enough_nodes, set_sizes
@@ -73,11 +73,13 @@ class DeepEngine:
     shape: kernels.Structure
     n_players: int
     cache: BoundedCache = field(default_factory=BoundedCache, kw_only=True)
+    held = 0.0  # bytes between calls: what follows from the trees counts as memory of a call
 
     @property
+    @kept(1)
     def steps(self) -> Handle:
         """Return the splits in depth-first order, kept."""
-        return self.cache.get_or_make(("steps",), lambda: Handle(make_steps(self.trees, self.shape)), keep=1)  # type: ignore[no-any-return]
+        return Handle(make_steps(self.trees, self.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +110,9 @@ class PathEngine(DeepEngine):
         full, error_bound = leaf_sums(self.trees, columns), 2.0 * question.relative_bound * scale
         return Part(out.transpose(2, 0, 1), np.zeros_like(full), full, question.method, error_bound=error_bound, scale=scale)
 
+    @kept(1)
     def question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         """Return the rules of an index and order. They are kept, as they take longer than one row's walk."""
-        make = functools.partial(self._make_question, semivalue, order)
-        return self.cache.get_or_make(("question", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
-
-    def _make_question(self, semivalue: Semivalue, order: int) -> PathQuestion:
         rules = [path_rule(semivalue, size, order, self.shape.n_path_players) for size in set_sizes(order)]
         bounds = [bound for _, bound in rules]
         sizes = [_of_size(size, rule) for size, (rule, _) in enumerate(rules, start=1)]

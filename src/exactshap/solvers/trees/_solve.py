@@ -20,7 +20,6 @@ from exactshap.solvers.trees._layout import (
     NOMINAL_ROWS,
     TableForecast,
     forecast,
-    lay_out,
     outputs_of_trees,
     products_above,
     smallest_first,
@@ -30,7 +29,7 @@ from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._linear_engine import LinearEngine, check_cells
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
-from exactshap.solvers.trees._table_engine import TableEngine, tabulate_background
+from exactshap.solvers.trees._table_engine import TableEngine
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import LinearLeaves, complete_forest
@@ -143,9 +142,8 @@ class PreparedTrees:
     @property
     def held(self) -> float:
         """The bytes that are held before any row comes: the background's tables."""
-        linear = self.linear.engines if self.linear is not None else ()
-        tables = 0.0 if self.tables is None else 8.0 * len(self.tables.background.table)
-        return tables + sum(engine.held for engine in linear if isinstance(engine, LinearEngine))
+        linear = 0.0 if self.linear is None else sum(engine.held for engine in self.linear.engines)
+        return linear + (0.0 if self.tables is None else self.tables.held)
 
 
 def prepare_trees(
@@ -202,9 +200,8 @@ def prepare_trees(
     # The tables' trees get a structure of their own, as nodes are numbered within the chosen trees
     if by_tables.any():
         some = take_trees(trees, np.flatnonzero(by_tables))
-        layout = lay_out(some, structure(some, shape.player_of_column))
-        table = tabulate_background(some, layout, background, weights)
-        tables = TableEngine(some, layout, table, len(players), memory_limit)
+        own = structure(some, shape.player_of_column)
+        tables = TableEngine.of(some, own, len(players), background, weights, memory_limit)
         if not by_tables.all():
             others = take_trees(trees, np.flatnonzero(~by_tables))
             rest = deep_engine(others, structure(others, shape.player_of_column), len(players), rows)
@@ -323,7 +320,7 @@ def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:
     """
     seconds_of = functools.partial(_seconds, type(engine), order=min(order, 2))
     if isinstance(engine, TableEngine):
-        _ = engine.tables
+        _ = engine.packed
         filled, look_ups, one_row = engine.work(order)
         if n_rows <= n_blocks * engine.one_by_one_rows(order):
             return Cost(n_rows * one_row * seconds_of("row"), method="tables")
@@ -350,7 +347,7 @@ def _seconds(kind: type, what: str, order: int) -> float:
         filled, look_ups, one_row = engine.work(order)
         if what == "filling":
             tables = engine.of_order(order)
-            return filled, lambda: engine.fill(tables, semivalue, order, 0, engine.layout.n_groups)
+            return filled, lambda: engine.fill(tables, semivalue, order, 0, len(engine.tables.groups.root))
         if what == "rows":
             # The first call pays for the tables, which the figure of a row must not hold
             engine.solve(columns, semivalue, order)
@@ -388,5 +385,4 @@ def _engine(kind: type) -> Any:
         return LinearEngine.of_outputs(trees, shape, N_FEATURES, background.T, weights, 2.0**30)[0]
     if kind is LeafEngine:
         return LeafEngine(trees, shape, N_FEATURES, background, *whole_weights(weights))
-    layout = lay_out(trees, shape)
-    return TableEngine(trees, layout, tabulate_background(trees, layout, background.T, weights), N_FEATURES, 2.0**30)
+    return TableEngine.of(trees, shape, N_FEATURES, background.T, weights, 2.0**30)

@@ -10,14 +10,14 @@ import numpy as np
 from scipy.special import binom
 
 from exactshap._native import Handle
-from exactshap._runtime.cache import BoundedCache, copied_state
+from exactshap._runtime.cache import BoundedCache, copied_state, kept
 from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees import _kernels as kernels
-from exactshap.solvers.trees._layout import TableLayout, lay_rows, routes_of, runs_of
+from exactshap.solvers.trees._layout import cut, forecast, lay_rows, routes_of, runs_of
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, whole_weights
-from exactshap.trees import FlatTrees
+from exactshap.trees import FlatTrees, Paths, paths
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import offsets_of
 
@@ -44,30 +44,22 @@ ROOM = 7
 BACKGROUND_BLOCK = 2**14
 
 
-@dataclass(frozen=True, eq=False)
-class BackgroundTable:
-    """Hold, for each leaf and set S, the background that passes other splits.
+def tabulate_background(
+    trees: FlatTrees, leaves: Paths, background: np.ndarray | None, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each leaf and set S the background that passes other splits, counted once, and the leaves' starts.
 
     Both arrays are empty without a background: cover ratios are multiplied when a table is filled.
     """
-
-    start: np.ndarray
-    table: np.ndarray
-
-
-def tabulate_background(
-    trees: FlatTrees, layout: TableLayout, background: np.ndarray | None, weights: np.ndarray | None
-) -> BackgroundTable:
-    """Count the background once per leaf, after which its size does not matter."""
     if background is None or weights is None:
-        return BackgroundTable(np.zeros(1, np.int64), np.empty(0))
-    start = offsets_of(1 << np.diff(layout.leaves.start))
+        return np.zeros(1, np.int64), np.empty(0)
+    start = offsets_of(1 << np.diff(leaves.start))
     table = np.zeros(start[-1])
     whole, unit = whole_weights(weights)
     columns, forest = rounded(trees, background).T, kernels.forest_of(trees)
 
     def add(rows: slice, cells: np.ndarray) -> np.ndarray:
-        kernels.add_failures(np.ascontiguousarray(columns[:, rows]), forest, layout.leaves, whole[rows], start, cells)
+        kernels.add_failures(np.ascontiguousarray(columns[:, rows]), forest, leaves, whole[rows], start, cells)
         return cells
 
     # Equal weights of more than one row: ones
@@ -77,10 +69,10 @@ def tabulate_background(
     else:
         table = pairwise_sum(add(rows, np.zeros_like(table)) for rows in slices(len(background), ROWS_IN_TURN))
     # So far a cell counts the rows that fail exactly S; sums over subsets make that the rows that fail nothing outside S
-    kernels.sum_survival(layout.leaves, start, table)
+    kernels.sum_survival(leaves, start, table)
     # Last, so that all sums before are of whole numbers where weights are equal
     table *= unit
-    return BackgroundTable(start, table)
+    return start, table
 
 
 def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
@@ -123,8 +115,7 @@ class TableEngine:
     """Look up one table per group of leaves. Tables are filled once for a semivalue and kept if they fit ``limit`` bytes."""
 
     trees: FlatTrees
-    layout: TableLayout
-    background: BackgroundTable
+    tables: kernels.Tables
     n_players: int
     limit: float
     cache: BoundedCache = field(default_factory=BoundedCache)
@@ -132,41 +123,55 @@ class TableEngine:
 
     __getstate__ = copied_state
 
-    @functools.cached_property
-    def tables(self) -> Handle:
-        """Return the tables as the compiled kernels read them."""
-        layout, background = self.layout, self.background
-        forest, routes = kernels.forest_of(self.trees), routes_of(self.trees, layout.groups)
-        return Handle(kernels.Tables(forest, layout.groups, routes, layout.leaves, background.start, background.table))
+    @classmethod
+    def of(
+        cls,
+        trees: FlatTrees,
+        shape: kernels.Structure,
+        n_players: int,
+        background: np.ndarray | None,
+        weights: np.ndarray | None,
+        limit: float,
+    ) -> TableEngine:
+        """Cut trees of finite cost into groups of leaves with one table, and count the background."""
+        leaves = paths(trees, shape.player_of_column)
+        groups = cut(trees, shape, np.flatnonzero(forecast(trees, shape).is_root), leaves.node, trees.value)
+        counts = tabulate_background(trees, leaves, background, weights)
+        tables = kernels.Tables(kernels.forest_of(trees), groups, routes_of(trees, groups), leaves, *counts)
+        return cls(trees, tables, n_players, limit)
 
+    @functools.cached_property
+    def packed(self) -> Handle:
+        """Return the tables as the compiled kernels read them."""
+        return Handle(self.tables)
+
+    @property
+    def held(self) -> float:
+        """The bytes of the counted background."""
+        return float(self.tables.background_table.nbytes)
+
+    @kept(1)
     def of_order(self, order: int) -> OrderTables:
         """Return the layout of the tables for sets of 1..order players."""
+        rows = lay_rows(self.tables.groups, self.tables.leaves, self.n_players, order, self.trees.n_outputs)
+        n_sets, n_bytes = int(rows.offsets[order + 1]), 8.0 * rows.table_start[-1]
+        is_kept = bool(n_bytes <= self.limit)
+        kept = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
+        method = f"tables ({n_bytes / 2**20:.1f} MiB in {len(self.tables.groups.root)} groups, {kept})"
+        memory = WORK_BYTES + (n_bytes if is_kept else min(n_bytes, 2.0 * CHUNK_BYTES))
+        n_results = (n_sets + 1) * self.trees.n_outputs + 1
+        block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
+        unsolved = replace(Part.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
+        # The cut, and so the bits, do not depend on the rows explained
+        runs, work = runs_of(8 * rows.table_start[:-1], CHUNK_BYTES), self._work(order, len(rows.columns))
+        return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, unsolved)
 
-        def make() -> OrderTables:
-            rows = lay_rows(self.layout, self.n_players, order, self.trees.n_outputs)
-            n_sets, n_bytes = int(rows.offsets[order + 1]), 8.0 * rows.table_start[-1]
-            is_kept = bool(n_bytes <= self.limit)
-            kept = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
-            method = f"tables ({n_bytes / 2**20:.1f} MiB in {self.layout.n_groups} groups, {kept})"
-            memory = WORK_BYTES + (n_bytes if is_kept else min(n_bytes, 2.0 * CHUNK_BYTES))
-            n_results = (n_sets + 1) * self.trees.n_outputs + 1
-            block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
-            unsolved = replace(Part.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
-            # The cut, and so the bits, do not depend on the rows explained
-            runs, work = runs_of(8 * rows.table_start[:-1], CHUNK_BYTES), self._work(order, len(rows.columns))
-            return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, unsolved)
-
-        return self.cache.get_or_make(("order", order), make, keep=1)  # type: ignore[no-any-return]
-
+    @kept(1)
     def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
         """Return a question's table layout, and single players' :class:`Measure` at all leaves."""
-
-        def make() -> tuple[OrderTables, Handle]:
-            largest = int(np.diff(self.layout.leaves.start).max(initial=0))
-            nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-            return self.of_order(order), Handle(kernels.Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
-
-        return self.cache.get_or_make(("question", semivalue, order), make, keep=1)  # type: ignore[no-any-return]
+        largest = int(np.diff(self.tables.leaves.start).max(initial=0))
+        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
+        return self.of_order(order), Handle(kernels.Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of rows that may not be rounded yet. Rows are ``columns`` (n_features, n_rows)."""
@@ -193,7 +198,7 @@ class TableEngine:
         return SET_LOOK_UP * look_ups + SET_FILLING * filled / n_rows
 
     def _work(self, order: int, n_columns: int) -> tuple[float, float, float]:
-        groups, players = self.layout.groups, np.diff(self.layout.leaves.start)[self.layout.groups.leaf]
+        groups, players = self.tables.groups, np.diff(self.tables.leaves.start)[self.tables.groups.leaf]
         n_sets = np.sum([binom(players, size) for size in set_sizes(order)], axis=0)
         codes = np.exp2(np.repeat(groups.n_bits, np.diff(groups.leaf_start))) + players * np.exp2(players)
         return (
@@ -210,12 +215,12 @@ class TableEngine:
             for start in range(0, len(out), block):
                 part = columns if len(out) <= block else np.ascontiguousarray(columns[:, start : start + block])
                 if first == 0:
-                    kernels.sweep(part, self.tables, tables.packed, first, last, cells, out[start : start + block])
+                    kernels.sweep(part, self.packed, tables.packed, first, last, cells, out[start : start + block])
                     continue
                 # A run is added up by itself and then to the others: cell by cell
                 # adds in the same order, so that the bits agree
                 total = np.zeros((part.shape[1], tables.n_results))
-                kernels.sweep(part, self.tables, tables.packed, first, last, cells, total)
+                kernels.sweep(part, self.packed, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
 
     def _go_cell_by_cell(self, n_rows: int, is_kept: bool, order: int) -> bool:
@@ -239,18 +244,18 @@ class TableEngine:
         for first, last in tables.runs:
             total = np.zeros_like(out)
             if order == 1:
-                kernels.sweep_few_rows(columns, self.tables, tables.packed, measure, first, last, self.n_players, total)
+                kernels.sweep_few_rows(columns, self.packed, tables.packed, measure, first, last, self.n_players, total)
             else:
-                kernels.sweep_few_sets(columns, self.tables, tables.packed, self._weights(semivalue, order), first, last, total)
+                kernels.sweep_few_sets(columns, self.packed, tables.packed, self._weights(semivalue, order), first, last, total)
             out += total
 
     def _weights(self, semivalue: Semivalue, order: int) -> np.ndarray:
-        return path_weights(semivalue, order, int(np.diff(self.layout.leaves.start).max(initial=0)))
+        return path_weights(semivalue, order, int(np.diff(self.tables.leaves.start).max(initial=0)))
 
     def _cells(self, tables: OrderTables, semivalue: Semivalue, order: int, first: int, last: int) -> np.ndarray:
         if not tables.is_kept:
             return self.fill(tables, semivalue, order, first, last)
-        make = functools.partial(self.fill, tables, semivalue, order, 0, self.layout.n_groups)
+        make = functools.partial(self.fill, tables, semivalue, order, 0, len(self.tables.groups.root))
         every = self.cache.get_or_make(("tables", semivalue, order), make, keep=1)
         start = tables.rows.table_start
         # The last registers read past the end: the room belongs to the view too
@@ -263,8 +268,8 @@ class TableEngine:
         cells = room[:-ROOM]
         if order == 1:
             kernels.fill_single_tables(
-                self.tables, rows, self.question(semivalue, order)[1], first, last, self.n_players, cells
+                self.packed, rows, self.question(semivalue, order)[1], first, last, self.n_players, cells
             )
             return room
-        kernels.fill_tables(self.tables, rows, self._weights(semivalue, order), first, last, cells)
+        kernels.fill_tables(self.packed, rows, self._weights(semivalue, order), first, last, cells)
         return room

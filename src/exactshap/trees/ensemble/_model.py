@@ -151,13 +151,18 @@ class TreeModel:
         return values[:, 0] if self.single_output else values
 
     def output_number(self, output: Any = "auto") -> int | None:
-        """Return the number of an output, None for all.
-
-        ``output`` is "auto", "all", an int or a name.
-        """
+        """Return the number of an output, None for all. ``output`` is "auto", "all", an int or a name."""
         if output == "all" or (output == "auto" and self.default_output is None):
             return None
-        return self.default_output if output == "auto" else self._number(output)
+        if output == "auto":
+            return self.default_output
+        if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
+            if -len(self.output_names) <= output < len(self.output_names):
+                return int(output) % len(self.output_names)  # negative numbers count from the end
+            raise InputError(no_output(self.name, output, self.output_names))
+        if output in self.output_names:
+            return self.output_names.index(output)
+        raise UnknownNameError(no_output(self.name, output, ("auto", "all", *self.output_names)))
 
     def pick(self, output: Any = "auto") -> TreeModel:
         """Return the model with one output or all.
@@ -177,15 +182,6 @@ class TreeModel:
             tree_stage=self.tree_stage[keep],
             default_output=None,
         )
-
-    def _number(self, output: Any) -> int:
-        if isinstance(output, (int, np.integer)) and not isinstance(output, bool):
-            if -len(self.output_names) <= output < len(self.output_names):
-                return int(output) % len(self.output_names)  # negative numbers count from the end
-            raise InputError(no_output(self.name, output, self.output_names))
-        if output in self.output_names:
-            return self.output_names.index(output)
-        raise UnknownNameError(no_output(self.name, output, ("auto", "all", *self.output_names)))
 
 
 def model_of(

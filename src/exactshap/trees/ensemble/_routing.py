@@ -6,11 +6,12 @@ Kernels take ``FlatTrees.nodes``, or a ``Handle`` of it, and compare float64 wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from exactshap._native import Handle, kernel
+from exactshap._runtime.slices import slices
 from exactshap.trees.ensemble._flat import FlatTrees, LinearLeaves, offsets_of
 
 
@@ -65,10 +66,7 @@ def decisions(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
 
 
 def apply(trees: FlatTrees, X: np.ndarray) -> np.ndarray:
-    """Return the leaf that each row reaches in each tree.
-
-    They are global numbers of nodes, (n_rows, n_trees).
-    """
+    """Return the leaf that each row reaches in each tree. They are global numbers of nodes, (n_rows, n_trees)."""
     out = np.empty((len(X), trees.n_trees), np.int32)
     fill_leaves(prepared(trees, X), trees.tree_start, trees.nodes, out)
     return out
@@ -244,12 +242,10 @@ class Hybrids:
         )
         arrays = (trees.tree_start, trees.left, trees.right, self._player, trees.value, np.asarray(tree_output, np.int32))
         self._arrays = Handle(HybridTrees(*map(np.ascontiguousarray, arrays)))
+        self._rows = slices(len(background), CHUNK_ROWS)
         # One byte for each background row and node
         keeps = float(len(background)) * trees.n_nodes <= KEPT_BYTES
-        self._kept = [self._ways(part) for part in self._parts()] if keeps else None
-
-    def _parts(self) -> list[np.ndarray]:
-        return [self._background[i : i + CHUNK_ROWS] for i in range(0, len(self._background), CHUNK_ROWS)]
+        self._kept = [self._ways(self._background[rows]) for rows in self._rows] if keeps else None
 
     def _ways(self, rows: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(decisions(self._trees, rows).T)
@@ -258,15 +254,17 @@ class Hybrids:
         """Return the decisions of one row (1, n_features) at each node, and its cells."""
         return HybridRow(self._ways(row)[0], prepared(self._trees, row)[0])
 
-    def _chunks(self) -> Any:
-        return self._kept if self._kept is not None else map(self._ways, self._parts())
+    def _chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield some background rows after others, and their decisions."""
+        ways = self._kept if self._kept is not None else (self._ways(self._background[rows]) for rows in self._rows)
+        return zip(self._rows, ways, strict=True)
 
     def moving(self, row: HybridRow) -> list[int]:
         """Return the players that distinguish the row from some background row."""
         # All other players are dummies
         differs = np.zeros(len(row.ways), bool)
-        for part in self._chunks():
-            differs |= (part != row.ways).any(axis=0)
+        for _, ways in self._chunks():
+            differs |= (ways != row.ways).any(axis=0)
         cells = self._background[:, self._terms.column] != row.cells[self._terms.column]
         return sorted({*self._player[differs].tolist(), *self._term_player[cells.any(axis=0)].tolist()})
 
@@ -279,11 +277,9 @@ class Hybrids:
         members = np.packbits(bits, axis=1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
         out = np.empty((len(self._background), self._trees.n_outputs, len(masks)))
         out[...] = self._trees.constant[:, None]
-        start = 0
-        for part in self._chunks():
-            cells = HybridCells(self._terms, self._term_player, row.cells, self._background[start : start + len(part)])
-            sum_hybrids(self._arrays, row.ways, part, members, cells, out[start : start + len(part)])
-            start += len(part)
+        for rows, ways in self._chunks():
+            cells = HybridCells(self._terms, self._term_player, row.cells, self._background[rows])
+            sum_hybrids(self._arrays, row.ways, ways, members, cells, out[rows])
         return out
 
     def all_margins(self, row: HybridRow, players: Sequence[int]) -> Iterator[np.ndarray]:
@@ -298,9 +294,8 @@ class Hybrids:
         n_coalitions, n_outputs = 2 ** len(players), self._trees.n_outputs
         # 2^n coalitions for each row: fewer rows at a time for more players
         step = max(1, MARGIN_VALUES // (n_coalitions * n_outputs))
-        for part in self._chunks():
-            for start in range(0, len(part), step):
-                some = part[start : start + step]
+        for _, ways in self._chunks():
+            for some in (ways[rows] for rows in slices(len(ways), step)):
                 out = np.empty((len(some), n_outputs, n_coalitions))
                 out[...] = self._trees.constant[:, None]
                 sum_all_hybrids(self._arrays, row.ways, some, bit, out)
@@ -316,11 +311,8 @@ class Hybrids:
         place = np.zeros((len(orders), self._n_players, orders.shape[1]), np.int32)
         place[:, list(players)] = orders.transpose(0, 2, 1)
         out = np.zeros((len(orders), self._trees.n_outputs, orders.shape[1], len(players) + 1))
-        start = 0
-        for part in self._chunks():
-            some = slice(start, start + len(part))
-            sum_along_orders(self._arrays, row.ways, part, place[some], out[some])
-            start += len(part)
+        for rows, ways in self._chunks():
+            sum_along_orders(self._arrays, row.ways, ways, place[rows], out[rows])
         return out + self._trees.constant[:, None, None]
 
     def by_use(self, players: Sequence[int]) -> list[int]:
