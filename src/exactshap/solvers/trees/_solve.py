@@ -68,7 +68,7 @@ Deep = PathEngine | LeafEngine | EachOutput
 Engine = TableEngine | PathEngine | LeafEngine | LinearEngine
 
 
-def deep_engine(trees: FlatTrees, shape: Structure, n_players: int, rows: Rows | None) -> Deep:
+def deep_engine(trees: FlatTrees, player_of_column: np.ndarray, n_players: int, rows: Rows | None) -> Deep:
     """Return the engine of trees without tables."""
     outputs = outputs_of_trees(trees)
     # One tree per output and round (boosted classifiers): most of a shared walk would multiply zeros
@@ -76,12 +76,13 @@ def deep_engine(trees: FlatTrees, shape: Structure, n_players: int, rows: Rows |
         # Trees without any value go to output 0, where they add nothing
         owner = outputs.argmax(axis=1)
         # Trees without their other outputs, which are zero: walks then pay for one
-        each = [take_trees(trees, np.flatnonzero(owner == o)).pick(o) for o in range(trees.n_outputs)]
-        return EachOutput(tuple(_one_engine(some, structure(some, shape.player_of_column), n_players, rows) for some in each))
-    return _one_engine(trees, shape, n_players, rows)
+        each = (take_trees(trees, np.flatnonzero(owner == o)).pick(o) for o in range(trees.n_outputs))
+        return EachOutput(tuple(_one_engine(some, player_of_column, n_players, rows) for some in each))
+    return _one_engine(trees, player_of_column, n_players, rows)
 
 
-def _one_engine(trees: FlatTrees, shape: Structure, n_players: int, rows: Rows | None) -> PathEngine | LeafEngine:
+def _one_engine(trees: FlatTrees, player_of_column: np.ndarray, n_players: int, rows: Rows | None) -> PathEngine | LeafEngine:
+    shape = structure(trees, player_of_column)
     return PathEngine(trees, shape, n_players) if rows is None else LeafEngine(trees, shape, n_players, *rows)
 
 
@@ -90,7 +91,7 @@ class PreparedTrees:
     """Hold an ensemble with its players and background: everything that does not depend on the rows."""
 
     trees: FlatTrees
-    shape: Structure
+    player_of_column: np.ndarray
     n_players: int
     # (n_outputs,): v(empty): the mean prediction over the background or the training rows, in the unit of the margin
     empty: np.ndarray
@@ -106,7 +107,7 @@ class PreparedTrees:
     @functools.cached_property
     def deep(self) -> Deep:
         """Return the engine of all trees, without tables."""
-        return deep_engine(self.trees, self.shape, self.n_players, self.rows)
+        return deep_engine(self.trees, self.player_of_column, self.n_players, self.rows)
 
     def engines(self, order: int) -> tuple[TableEngine | Deep, ...]:
         """Return the engines of a request. They do not depend on the rows, so that blocks change no bit."""
@@ -180,7 +181,8 @@ def prepare_trees(
             f"Got {list(map(list, players))!r:.200}",
             "Give each remaining column a player of its own",
         )
-    shape = structure(trees, player_of_columns(players, trees.n_features))
+    player_of_column, n_players = player_of_columns(players, trees.n_features), len(players)
+    shape = structure(trees, player_of_column)
     # Constant values and linear functions are two games that add up, so each goes to its own engine
     if trees.linear is not None:
         return _with_linear_leaves(trees, shape, players, background, weights, memory_limit)
@@ -197,15 +199,12 @@ def prepare_trees(
         rows = np.ascontiguousarray(rounded(trees, background).T), *whole_weights(weights)
     by_tables = choose_trees(forecast(trees, shape), other_costs, memory_limit, may_refill=background is not None)
     tables, rest = None, None
-    # The tables' trees get a structure of their own, as nodes are numbered within the chosen trees
     if by_tables.any():
         some = take_trees(trees, np.flatnonzero(by_tables))
-        own = structure(some, shape.player_of_column)
-        tables = TableEngine.of(some, own, len(players), background, weights, memory_limit)
+        tables = TableEngine.of(some, player_of_column, n_players, background, weights, memory_limit)
         if not by_tables.all():
-            others = take_trees(trees, np.flatnonzero(~by_tables))
-            rest = deep_engine(others, structure(others, shape.player_of_column), len(players), rows)
-    return PreparedTrees(trees, shape, len(players), empty, rows, tables, rest)
+            rest = deep_engine(take_trees(trees, np.flatnonzero(~by_tables)), player_of_column, n_players, rows)
+    return PreparedTrees(trees, player_of_column, n_players, empty, rows, tables, rest)
 
 
 def _with_linear_leaves(
@@ -371,7 +370,8 @@ def _columns(n_rows: int) -> np.ndarray:
 def _engine(kind: type) -> Any:
     """Return an engine that solves the small forest."""
     trees = complete_forest(DEPTH, N_TREES, N_FEATURES)
-    shape = structure(trees, np.arange(N_FEATURES, dtype=np.int32))
+    players = np.arange(N_FEATURES, dtype=np.int32)
+    shape = structure(trees, players)
     background, weights = _columns(N_BACKGROUND), np.full(N_BACKGROUND, 1.0 / N_BACKGROUND)
     if kind is PathEngine:
         return PathEngine(trees, shape, N_FEATURES)
@@ -385,4 +385,4 @@ def _engine(kind: type) -> Any:
         return LinearEngine.of_outputs(trees, shape, N_FEATURES, background.T, weights, 2.0**30)[0]
     if kind is LeafEngine:
         return LeafEngine(trees, shape, N_FEATURES, background, *whole_weights(weights))
-    return TableEngine.of(trees, shape, N_FEATURES, background.T, weights, 2.0**30)
+    return TableEngine.of(trees, players, N_FEATURES, background.T, weights, 2.0**30)

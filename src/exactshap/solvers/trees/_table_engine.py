@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, set_sizes
 from exactshap.solvers.trees import _kernels as kernels
-from exactshap.solvers.trees._layout import cut, forecast, lay_rows, routes_of, runs_of
+from exactshap.solvers.trees._layout import cut, forecast, lay_rows, routes_of, runs_of, structure
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum, whole_weights
 from exactshap.trees import FlatTrees, Paths, paths
 from exactshap.trees import prepared as rounded
@@ -107,7 +107,7 @@ class OrderTables(NamedTuple):
     memory: float  # bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)
     # Steps of a filling, look-ups of a row, steps of a row without tables
     work: tuple[float, float, float]
-    unsolved: Part  # says how rows are solved, of none of them
+    method: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +127,14 @@ class TableEngine:
     def of(
         cls,
         trees: FlatTrees,
-        shape: kernels.Structure,
+        player_of_column: np.ndarray,
         n_players: int,
         background: np.ndarray | None,
         weights: np.ndarray | None,
         limit: float,
     ) -> TableEngine:
         """Cut trees of finite cost into groups of leaves with one table, and count the background."""
-        leaves = paths(trees, shape.player_of_column)
+        leaves, shape = paths(trees, player_of_column), structure(trees, player_of_column)
         groups = cut(trees, shape, np.flatnonzero(forecast(trees, shape).is_root), leaves.node, trees.value)
         counts = tabulate_background(trees, leaves, background, weights)
         tables = kernels.Tables(kernels.forest_of(trees), groups, routes_of(trees, groups), leaves, *counts)
@@ -156,34 +156,33 @@ class TableEngine:
         rows = lay_rows(self.tables.groups, self.tables.leaves, self.n_players, order, self.trees.n_outputs)
         n_sets, n_bytes = int(rows.offsets[order + 1]), 8.0 * rows.table_start[-1]
         is_kept = bool(n_bytes <= self.limit)
-        kept = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
-        method = f"tables ({n_bytes / 2**20:.1f} MiB in {len(self.tables.groups.root)} groups, {kept})"
+        held = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
+        method = f"tables ({n_bytes / 2**20:.1f} MiB in {len(self.tables.groups.root)} groups, {held})"
         memory = WORK_BYTES + (n_bytes if is_kept else min(n_bytes, 2.0 * CHUNK_BYTES))
         n_results = (n_sets + 1) * self.trees.n_outputs + 1
         block = int(max(16, min(BLOCK_ROWS, BLOCK_BYTES // (8 * n_results))))
-        unsolved = replace(Part.zeros(0, n_sets, self.trees.n_outputs, method=method), error_bound=0.0)
         # The cut, and so the bits, do not depend on the rows explained
         runs, work = runs_of(8 * rows.table_start[:-1], CHUNK_BYTES), self._work(order, len(rows.columns))
-        return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, unsolved)
+        return OrderTables(rows, Handle(rows), runs, n_sets, n_results, block, is_kept, memory, work, method)
 
     @kept(1)
-    def question(self, semivalue: Semivalue, order: int) -> tuple[OrderTables, Handle]:
-        """Return a question's table layout, and single players' :class:`Measure` at all leaves."""
-        largest = int(np.diff(self.tables.leaves.start).max(initial=0))
-        nodes, node_weights = semivalue.rule(1, 1, degree=max(largest - 1, 0))
-        return self.of_order(order), Handle(kernels.Measure(nodes, node_weights, path_weights(semivalue, 1, largest)[1]))
+    def measure(self, semivalue: Semivalue) -> Handle:
+        """Return a semivalue for single players at all leaves."""
+        weights = self._weights(semivalue, 1)[1]
+        nodes, node_weights = semivalue.rule(1, 1, degree=max(len(weights) - 2, 0))
+        return Handle(kernels.Measure(nodes, node_weights, weights))
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
         """Return the values of rows that may not be rounded yet. Rows are ``columns`` (n_features, n_rows)."""
-        (tables, measure), n_rows = self.question(semivalue, order), columns.shape[1]
+        tables, n_rows = self.of_order(order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))
         if self._go_cell_by_cell(n_rows, tables.is_kept, order):
-            self._sweep_cells(rounded(self.trees, columns), tables, semivalue, order, measure, out)
+            self._sweep_cells(rounded(self.trees, columns), tables, semivalue, order, out)
         else:
             self._sweep(columns, tables, semivalue, order, out)
         sums = out[:, :-1].reshape(n_rows, tables.n_sets + 1, self.trees.value.shape[1])
         full = sums[:, -1]
-        return replace(tables.unsolved, values=sums[:, :-1], empty=np.zeros(full.shape), full=full, scale=out[:, -1])
+        return Part(sums[:, :-1], np.zeros(full.shape), full, tables.method, scale=out[:, -1])
 
     def memory(self, n_rows: int, order: int) -> float:
         return self.of_order(order).memory
@@ -237,13 +236,12 @@ class TableEngine:
         filled, _, one_row = self.work(order)
         return max(CELL_BY_CELL_ROWS, fraction * filled / max(one_row, 1.0))
 
-    def _sweep_cells(
-        self, columns: np.ndarray, tables: OrderTables, semivalue: Semivalue, order: int, measure: Handle, out: np.ndarray
-    ) -> None:
+    def _sweep_cells(self, columns: np.ndarray, tables: OrderTables, semivalue: Semivalue, order: int, out: np.ndarray) -> None:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
         for first, last in tables.runs:
             total = np.zeros_like(out)
             if order == 1:
+                measure = self.measure(semivalue)
                 kernels.sweep_few_rows(columns, self.packed, tables.packed, measure, first, last, self.n_players, total)
             else:
                 kernels.sweep_few_sets(columns, self.packed, tables.packed, self._weights(semivalue, order), first, last, total)
@@ -267,9 +265,8 @@ class TableEngine:
         room = np.zeros(start[last] - start[first] + ROOM)
         cells = room[:-ROOM]
         if order == 1:
-            kernels.fill_single_tables(
-                self.packed, rows, self.question(semivalue, order)[1], first, last, self.n_players, cells
-            )
+            measure = self.measure(semivalue)
+            kernels.fill_single_tables(self.packed, rows, measure, first, last, self.n_players, cells)
             return room
         kernels.fill_tables(self.packed, rows, self._weights(semivalue, order), first, last, cells)
         return room
