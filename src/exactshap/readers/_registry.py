@@ -392,7 +392,7 @@ def _reader_of(model: Model) -> Callable[[Model, Request], Reader]:
     module = importlib.import_module(name)
     elsewhere = module.reader_elsewhere(model) if hasattr(module, "reader_elsewhere") else None
     if elsewhere is not None:
-        module = importlib.import_module(elsewhere)
+        module, function = importlib.import_module(elsewhere), "read"
     return getattr(module, function or "read")  # type: ignore[no-any-return]
 
 
