@@ -1,13 +1,15 @@
 """The pieces of the regression solver beside slow, obvious twins."""
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from exactshap.games import OracleGame, all_masks
+from exactshap.games import AdditiveGame, OracleGame, all_masks
 from exactshap.semivalues import find
+from exactshap.solvers import solve
 from exactshap.solvers.core import Calls, player_sets
 from exactshap.solvers.sampled import _placement
 from exactshap.solvers.sampled._frontier import additive_frontier, partial_frontier, unanimity_columns
@@ -15,6 +17,7 @@ from exactshap.solvers.sampled._placement import design, place
 from exactshap.solvers.sampled._polynomial import fit_polynomial, unanimity_shares
 from exactshap.solvers.sampled._problem import RegressionProblem, SamplingSettings
 from exactshap.solvers.sampled._sampling import (
+    Draws,
     draw,
     draw_independent,
     kernel_weights,
@@ -25,7 +28,7 @@ from exactshap.solvers.sampled._sampling import (
     stratum_weights,
 )
 from exactshap.solvers.sampled.process import Prior, Question, covariance, functionals, white_functionals
-from tolerances import chance, conditioned, printed, roundings
+from tolerances import assert_regression_close, chance, conditioned, printed, roundings
 
 RNG = np.random.default_rng(0)
 
@@ -232,3 +235,68 @@ def test_designs_repeat_by_seed_and_differ_by_a_relabelling_of_the_players():
     np.testing.assert_array_equal(first.sum(axis=1), other.sum(axis=1))  # one placement, whose players the seed relabels
     columns = [sorted(map(bytes, masks.T)) for masks in (first, other)]
     assert columns[0] == columns[1]
+
+
+# --- independent draws that spend the whole budget --------------------------------------------------------------------
+
+
+def pairs_of(masks):
+    """Pairs as sets of one coalition and its complement."""
+    return [frozenset({row.tobytes(), (~row).tobytes()}) for row in masks]
+
+
+@pytest.mark.parametrize(
+    ("d", "n_pairs"), [(2, 1), (3, 2), (4, 6), (5, 14), (6, 12), (8, 100), (9, 30), (13, 349), (30, 200), (2000, 40)]
+)
+def test_listed_and_drawn_pairs_fill_the_budget(d, n_pairs):
+    draws = Draws(d)
+    draws.grow(n_pairs, np.random.default_rng(0))
+    listed, drawn = pairs_of(draws.listed), pairs_of(draws.masks)
+    assert len(set(listed)) == len(listed)
+    assert not set(listed) & set(drawn)
+    assert len(set(listed) | set(drawn)) == n_pairs
+    assert draws.complete == (n_pairs >= 2 ** (d - 1) - 1)
+    if not draws.complete:
+        assert len(set(drawn)) == draws.n_certain == n_pairs - len(listed)
+        assert pairs_of(draws.stream)[len(drawn)] not in set(drawn)  # the draw that had no room
+    sizes = {min(int(row.sum()), d - int(row.sum())) for row in draws.listed}
+    assert len(listed) == sum(math.comb(d, s) // (2 if 2 * s == d else 1) for s in sizes)
+
+
+def test_draws_go_on_where_they_were():
+    draws, rng = Draws(12), np.random.default_rng(3)
+    kept = []
+    for n_pairs in (20, 50, 300):
+        draws.grow(n_pairs, rng)
+        still = [row for row in kept if draws.is_drawn[row.sum()]]
+        np.testing.assert_array_equal(draws.masks[: len(still)], np.array(still).reshape(-1, 12))
+        kept = list(draws.masks)
+
+
+def strong_pairs(d):
+    rng = np.random.default_rng(5)
+    pairs = [(i, j) for j in range(d) for i in range(j)]
+    return AdditiveGame(d, pairs, list(rng.normal(size=(len(pairs), 4))))
+
+
+@pytest.mark.parametrize(("index", "order"), [("shapley", 1), ("banzhaf", 2), ("moebius", 1)])
+def test_all_coalitions_give_exact_values(index, order):
+    game = strong_pairs(6)
+    found = solve(OracleGame(game.value, 6), index, order, method="regression", budget=64, estimator="unbiased")
+    assert_regression_close(found.values, solve(game, index, order).values, found.scale)
+    assert not found.std_error.any()
+    assert "all coalitions" in found.method
+
+
+def test_a_tolerance_goes_on_with_the_same_draws():
+    game = strong_pairs(11)
+    calls = []
+
+    def function(masks):
+        calls.extend(row.tobytes() for row in masks)
+        return game.value(masks)
+
+    found = solve(OracleGame(function, 11), estimator="unbiased", tol=0.2, random_state=0)
+    assert len(calls) == len(set(calls)) == found.n_evaluations
+    assert found.std_error.max() <= 0.2
+    assert np.abs(found.values - solve(game).values).max() <= 5 * 0.2
