@@ -372,9 +372,7 @@ def main():
     for kind in options.format:
         found = run(kind, options.count, options.seed, report=lambda text: print(text, flush=True))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(
-            f"{kind}: {dict(found.most_common(20)) or 'the installed library reads none of these files'}, peak {peak:.0f} MiB"
-        )
+        print(f"{kind}: {dict(found.most_common(20)) or 'the library reads none of these files'}, peak {peak:.0f} MiB")
         verdicts.update(found)
     good = {"loaded", "refused", "unsupported"}
     raise SystemExit(any(verdict not in good and not verdict.startswith("loaded:") for verdict in verdicts))

@@ -198,9 +198,7 @@ def compared(how, explanation, session, place, rows, background, labels):
     answers = own_answers(session, rows, labels)[place]
     brute = interventional_values(lambda cells: own_answers(session, cells, labels)[place], rows, background)
     for k in range(values.shape[2]):
-        column = next(
-            (c for c in range(answers.shape[1]) if np.allclose(answers[:, c], score[:, k], rtol=1e-4, atol=1e-4)), None
-        )
+        column = next((c for c in range(answers.shape[1]) if np.allclose(answers[:, c], score[:, k], 1e-4, 1e-4)), None)
         if column is None:
             return "Misread: no column is the score"
         right = brute[..., column]

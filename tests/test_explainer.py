@@ -119,9 +119,7 @@ def test_cuts_cover_all_rows_and_blocks_do_not_depend_on_threads(n_rows, n_jobs,
     cut, alone = (cut_rows(reader, n_rows, 1, limit, n) for n in (n_jobs, 1))
     assert cut.blocks == alone.blocks
     assert alone.workers == 1
-    assert [i for block in cut.blocks for rows in cut.pieces(block) for i in range(rows.start, rows.stop)] == list(
-        range(n_rows)
-    )
+    assert [i for block in cut.blocks for rows in cut.pieces(block) for i in range(rows.start, rows.stop)] == [*range(n_rows)]
     assert cut.workers * reader.memory(cut.piece_rows, 1) <= limit
     assert cut.workers == (1 if n_rows == 1 else n_jobs)
 
@@ -415,15 +413,9 @@ def test_forests_of_many_columns():
 @pytest.mark.parametrize(
     ("ask", "text"),
     [
-        (
-            lambda: all_masks(D),
-            r"Enumerating all coalitions of 1500 players is out of reach\. 2\^1500 coalitions are 10\^443 TiB",
-        ),
+        (lambda: all_masks(D), r"coalitions of 1500 players is out of reach\. 2\^1500 coalitions are 10\^443 TiB"),
         (lambda: solve(SUM, method="enumeration"), "Enumerating all coalitions of 1500 players is out of reach"),
-        (
-            lambda: exactshap.explain(AdditiveModel([(range(D), lambda a: a.sum(1))]), WIDE[:2], WIDE[:3]),
-            r"2\^1500 = 3\.51e\+451 coal",
-        ),
+        (lambda: explain(AdditiveModel([(range(D), lambda a: a.sum(1))]), WIDE[:2], WIDE[:3]), r"2\^1500 = 3\.51e\+451 coal"),
     ],
 )
 def test_what_is_out_of_reach_is_refused_with_its_number(ask, text):

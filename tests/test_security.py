@@ -394,9 +394,7 @@ ERRORS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Err
 
 
 @pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize(
-    "sentences", [(), ("It failed",), ("It failed", "Got 1", "Pass 2"), (NASTY * 900, "y" * 900, "z" * 900)]
-)
+@pytest.mark.parametrize("sentences", [(), ("It failed",), ("It failed", "Got 1", "Pass 2"), (NASTY * 900, "y" * 99, "z" * 99)])
 def test_copies_of_errors_have_the_same_text(kind, sentences):
     """They travel between processes by their text, which is made only once."""
     error = kind(*sentences)

@@ -110,10 +110,7 @@ MODELS = {
         decision,
     ),
     "quadratic of three": (lambda: QuadraticDiscriminantAnalysis(reg_param=0.1).fit(MOVED, TERNARY), decision),
-    "quadratic, scaled": (
-        lambda: make_pipeline(StandardScaler(), QuadraticDiscriminantAnalysis()).fit(MOVED, BINARY),
-        decision,
-    ),
+    "quadratic, piped": (lambda: make_pipeline(StandardScaler(), QuadraticDiscriminantAnalysis()).fit(MOVED, BINARY), decision),
     "envelope": (lambda: EllipticEnvelope(random_state=0).fit(MOVED), decision),
     "self-training": (lambda: SelfTrainingClassifier(LogisticRegression()).fit(X, PARTLY), decision),
     "eliminated": (lambda: RFE(LogisticRegression(), n_features_to_select=2).fit(X, TERNARY), decision),

@@ -88,11 +88,7 @@ MODELS = {  # (model, target, method)
     "targets of lassos": (Targets(linear_model.LassoCV(cv=2)), BOTH, "predict"),
     "targets of forests": (Targets(Forest()), BOTH, "predict"),
     "targets of boosting": (Targets(boosting()), BOTH, "predict"),
-    "targets of symmetric trees": (
-        Targets(SymmetricTrees(iterations=4, verbose=0, allow_writing_files=False)),
-        BOTH,
-        "predict",
-    ),
+    "targets of CatBoost": (Targets(SymmetricTrees(iterations=4, verbose=0, allow_writing_files=False)), BOTH, "predict"),
     "machines against the rest": (OneVsRestClassifier(LinearSVC()), TERNARY, "decision_function"),
     "logits against the rest": (OneVsRestClassifier(LogisticRegression()), TERNARY > 0, "decision_function"),
     "logits against each other": (OneVsOneClassifier(LogisticRegression()), TERNARY, None),  # whose own scores are votes
@@ -120,11 +116,7 @@ MODELS = {  # (model, target, method)
         TERNARY,
         "predict_proba",
     ),
-    "bag of logits of three": (
-        BagOfClasses(LogisticRegression(), 3, max_features=0.5, random_state=0),
-        TERNARY,
-        "predict_proba",
-    ),
+    "bag of three logits": (BagOfClasses(LogisticRegression(), 3, max_features=0.5, random_state=0), TERNARY, "predict_proba"),
     "rates": (Vote([("p", PoissonRegressor()), ("t", Forest()), ("l", Ridge())]), Y**2, "predict"),
     "bag of trees of classes": (BagOfClasses(DecisionTreeClassifier(max_depth=3), 4, random_state=0), TERNARY, "predict_proba"),
     "bag of logits": (BagOfClasses(LogisticRegression(), 4, max_features=0.5, random_state=0), BINARY, "predict_proba"),
@@ -371,11 +363,7 @@ REFUSED = {  # (model, target, words)
     "neighbours of classes": (Soft([("a", KNeighborsClassifier())]), TERNARY, "model.predict_proba"),
     "neighbours of labels": (multioutput.MultiOutputClassifier(KNeighborsClassifier()), TWO_LABELS, "model.predict_proba"),
     "labels of machines": (BagOfClasses(SVC(), 2), BINARY, "vote of labels"),
-    "margins of bags": (
-        OneVsRestClassifier(BagOfClasses(LogisticRegression(), 2)),
-        TERNARY,
-        "exact in the unit that it predicts",
-    ),
+    "margins of bags": (OneVsRestClassifier(BagOfClasses(LogisticRegression(), 2)), TERNARY, "in the unit that it predicts"),
     "weights of logits": (ensemble.AdaBoostClassifier(LogisticRegression(), n_estimators=3), BINARY, "model.decision_function"),
 }
 

@@ -62,9 +62,7 @@ def test_texts_beside_numbers_are_a_player():
     columns = make_column_transformer((TfidfVectorizer(), "text"), remainder="passthrough")
     model = make_pipeline(columns, LinearSVC()).fit(frame, LABELS)
     found = explain(model, frame[:3], frame[10:20])
-    np.testing.assert_allclose(
-        found.values, explain(lambda rows: model.decision_function(rows), frame[:3], frame[10:20]).values
-    )
+    np.testing.assert_allclose(found.values, explain(lambda X: model.decision_function(X), frame[:3], frame[10:20]).values)
 
 
 def test_words_are_players_of_the_last_step():

@@ -95,9 +95,7 @@ def test_calls_in_rounds_are_of_all_sizes_as_those_of_one_round_are(paired):
     for rounds in ([1002], [102, 202, 602, 1002]):
         calls = Calls(OracleGame(lambda masks: masks.sum(axis=1), d))
         settings = SamplingSettings(estimator="polynomial", pairing=paired)
-        problem = RegressionProblem(
-            calls, np.random.default_rng(1), find("shapley"), 1, tuple((j,) for j in range(d)), settings
-        )
+        problem = RegressionProblem(calls, np.random.default_rng(1), find("shapley"), 1, player_sets(d, 1), settings)
         for n_calls in rounds:
             problem.grow(n_calls)
         sizes = problem.masks.sum(axis=1)

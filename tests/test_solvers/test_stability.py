@@ -68,9 +68,7 @@ def test_equation_12():
     found = stability(RBF(0.7), np.zeros((1, 5)), np.ones(1), delta=0.2)
     assert found.functional**2 == pytest.approx(4 * (1 - np.exp(-5 * 0.2**2 / (2 * 0.7**2))))
     # A larger kernel has larger functionals, and the same function a smaller norm.
-    assert stability(9.0 * RBF(0.7), np.zeros((1, 5)), np.ones(1), delta=0.2).functional == pytest.approx(
-        3.0 * found.functional
-    )
+    assert stability(9.0 * RBF(0.7), np.zeros((1, 5)), np.ones(1), 0.2).functional == pytest.approx(3.0 * found.functional)
 
 
 def test_the_printed_constant_fails_for_a_signed_kernel():
@@ -206,9 +204,7 @@ def test_observational_functionals_stay_within_the_bound():
 
 def test_a_larger_ridge_holds_values_in_place():
     machine = KernelMachine(RNG.normal(size=(9, 2)), np.ones(9), RBF(1.0))
-    bounds = [
-        explain(machine, np.zeros((1, 2)), value_function="observational", eta=eta).stability(0.1) for eta in (1e-4, 1e-2)
-    ]
+    bounds = [explain(machine, [[0.0, 0.0]], value_function="observational", eta=eta).stability(0.1) for eta in (1e-4, 1e-2)]
     assert bounds[0].functional > 5 * bounds[1].functional
 
 
