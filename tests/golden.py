@@ -169,17 +169,8 @@ def _games(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
 def _shares(data: Data) -> dict[str, tuple[np.ndarray, Callable[[], Any]]]:
     """Return shares of R2 and of a loss."""
     found: dict[str, tuple[np.ndarray, Callable[[], Any]]] = {}
-    wanted = (
-        "tree",
-        "random forest",
-        "extra trees",
-        "gradient boosting",
-        "histogram boosting",
-        "XGBoost",
-        "LightGBM",
-        "CatBoost",
-        "SVR",
-    )
+    wanted = ["tree", "random forest", "extra trees", "gradient boosting", "histogram boosting"]
+    wanted += ["XGBoost", "LightGBM", "CatBoost", "SVR"]
     for name in wanted:
         if name in MODELS:
             model = MODELS[name].fitted(data)

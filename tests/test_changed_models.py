@@ -99,10 +99,8 @@ def test_parts_of_ensembles_are_seen(name, change):
 
 GPC = GaussianProcessClassifier(optimizer=None)
 READ = {  # a model, and the cuts of the target that make its classes
-    **{
-        name: (make_pipeline(StandardScaler(), model), [])
-        for name, model in {"scaled ridge": Ridge(), "scaled svr": SVR()}.items()
-    },
+    "scaled ridge": (make_pipeline(StandardScaler(), Ridge()), []),
+    "scaled svr": (make_pipeline(StandardScaler(), SVR()), []),
     "scaled tree": (make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=4)), []),
     "components": (make_pipeline(PCA(2), Ridge()), []),
     "landmarks": (make_pipeline(Nystroem(n_components=20, random_state=0), Ridge()), []),
@@ -110,10 +108,9 @@ READ = {  # a model, and the cuts of the target that make its classes
     "sparse": (make_pipeline(OneHotEncoder(handle_unknown="ignore"), booster()), []),
     "alone": (make_pipeline(SVR()), []),
     "search": (GridSearchCV(SVR(), {"C": [1.0, 2.0]}, cv=2), []),
-    **{
-        name: (model, [-1.0, 1.0])
-        for name, model in {"SVC": SVC(decision_function_shape="ovo"), "NuSVC": NuSVC(nu=0.1), "GPC": GPC}.items()
-    },
+    "SVC": (SVC(decision_function_shape="ovo"), [-1.0, 1.0]),
+    "NuSVC": (NuSVC(nu=0.1), [-1.0, 1.0]),
+    "GPC": (GPC, [-1.0, 1.0]),
     "scaled SVC": (make_pipeline(StandardScaler(), SVC()), [-1.0, 1.0]),
     "scaled GPC": (make_pipeline(StandardScaler(), GPC), [-1.0, 1.0]),
     "search of SVC": (GridSearchCV(SVC(), {}, cv=2), [-1.0, 1.0]),

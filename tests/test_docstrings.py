@@ -75,7 +75,7 @@ def missing(path):
     if not text:
         return {"a docstring"}
     if not text.splitlines()[0].endswith("."):
-        lacks.add("one line that ends with a full stop")
+        lacks.add("one line with a full stop")
     if inspect.isclass(thing) and issubclass(thing, BaseException):
         return lacks  # exceptions are caught by name, not made
     is_protocol = getattr(thing, "_is_protocol", False)
@@ -143,13 +143,7 @@ def test_the_check_bites():
     bare.__module__ = __name__
     exactshap.bare = bare
     try:
-        assert missing("exactshap.bare") == {
-            "Parameters",
-            "Returns",
-            "Raises",
-            "Examples",
-            "one line that ends with a full stop",
-        }
+        assert missing("exactshap.bare") == {"Parameters", "Returns", "Raises", "Examples", "one line with a full stop"}
     finally:
         del exactshap.bare
 

@@ -22,7 +22,7 @@ from exactshap.frames import as_table
 from exactshap.games import OracleGame, ProductGame, all_masks
 from exactshap.readers import AdditiveModel
 from exactshap.solvers import choose, solve
-from tolerances import HALF_THE_DIGITS, assert_close, conditioned, roundings
+from tolerances import assert_close, conditioned, roundings
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(300, 6)), columns=list("abcdef"))
@@ -222,29 +222,6 @@ def test_the_public_door_is_small_and_complete():
         exactshap.nope
 
 
-@pytest.mark.parametrize("value_function", ["interventional", "baseline"])
-def test_the_stability_bound_holds_and_needs_its_game(value_function):
-    background = X[200:230] if value_function == "interventional" else X[200:201]
-    explainer = Explainer(MODEL, background, value_function=value_function)
-    explanation = explainer(X[:20])
-    for delta in (0.0, 0.01, 0.3):
-        found = explanation.stability(delta)
-        for sign in (1.0, -1.0):
-            moved = np.abs(explainer(X[:20] + sign * delta).values - explanation.values).max()
-            assert moved <= found.bound[0] + 1e-12
-    assert explanation.stability(0.0).bound[0] == pytest.approx(0.0, abs=HALF_THE_DIGITS * explanation.stability(1.0).bound[0])
-    norm = np.sqrt(
-        MODEL.dual_coef_
-        @ np.exp(-MODEL._gamma * ((MODEL.support_vectors_[:, None] - MODEL.support_vectors_) ** 2).sum(2))
-        @ MODEL.dual_coef_.T
-    )
-    assert explanation.stability(0.1).rkhs_norm[0] == pytest.approx(norm.item(), rel=conditioned(1e5))
-    with pytest.raises(InputError, match="has no stability bound"):
-        explain(MODEL, X[:2]).stability(0.1)
-    with pytest.raises(InputError, match="finite float >= 0"):
-        explanation.stability(-1.0)
-
-
 def test_values_that_overflow_are_refused_and_an_infinite_tolerance_allows_nothing():
     model = LinearRegression().fit(np.eye(3), [1.0, 2.0, 3.0])
     model.coef_ = np.array([1e308, 1.0, 1.0])  # 1.5e308 and -1.5e308 are numbers, their difference is none
@@ -334,16 +311,14 @@ def test_several_inputs_in_lists_and_mappings():
     def function(inputs):
         return network(inputs[0]) + inputs[1][:, 0] * inputs[1][:, 1]
 
-    settings = {
-        "shape": {"window": SHAPE, "customer": {"column": ["age", "tariff"]}},
-        "groups": {"window": "variable", "customer": []},
-    }
+    shape = {"window": SHAPE, "customer": {"column": ["age", "tariff"]}}
+    settings = {"shape": shape, "groups": {"window": "variable", "customer": []}}
     explanation = explain(function, [WINDOWS[:2], tables[:2]], [WINDOWS[5:], tables[5:]], **settings)
     assert explanation.feature_names == ("window: load", "window: wind", "window: price", "customer")
     assert explanation.certificate().passed
     rows = {"customer": tables[:2], "window": WINDOWS[:2]}
     np.testing.assert_array_equal(explain(function, rows, [WINDOWS[5:], tables[5:]], **settings).values, explanation.values)
-    both = explain(function, rows, [WINDOWS[5:], tables[5:]], shape=settings["shape"], groups={"window": []}, budget=50)
+    both = explain(function, rows, [WINDOWS[5:], tables[5:]], shape=shape, groups={"window": []}, budget=50)
     assert both.feature_names == ("window", "customer: age", "customer: tariff")
 
 

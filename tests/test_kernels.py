@@ -149,11 +149,11 @@ def in_many_digits(expansion, t):
 
 
 @pytest.mark.parametrize("name", WAVES)
-@pytest.mark.parametrize("limit", [0.5, 8.0, 9.0, 20.0, 50.0, 133.0, 200.0])
+@pytest.mark.parametrize("limit", [0.5, 8.0, 9.0, 20.0, 50.0, 200.0])
 def test_the_bound_holds_and_is_not_loose(name, limit):
     """Ten thousand random places of each are in benchmarks/bench_bounds.py."""
     expansion = expand(name, limit)
-    places = [*np.linspace(-expansion.limit, expansion.limit, 11), *np.random.default_rng(0).uniform(-limit, limit, 9)]
+    places = [*np.linspace(-expansion.limit, expansion.limit, 7), *np.random.default_rng(0).uniform(-limit, limit, 5)]
     with mpmath.workdps(40):
         errors = [abs(in_many_digits(expansion, t) - EXACT[name](mpmath.mpf(float(t)))) for t in places]
     worst = float(max(errors))
@@ -219,7 +219,7 @@ def mixture_error(name, shape, squared):
 )
 def test_the_bound_of_a_mixture_holds_and_is_not_loose(name, shape):
     mixture = MIXTURES[name][0](shape)
-    worst = max(mixture_error(name, shape, squared) for squared in np.exp(np.linspace(-40.0, 8.0, 75)))
+    worst = max(mixture_error(name, shape, squared) for squared in np.exp(np.linspace(-40.0, 8.0, 40)))
     assert worst <= mixture.error <= 1e-13
     assert mixture.error <= 100.0 * worst
     assert (mixture.weights > 0.0).all()

@@ -137,7 +137,7 @@ def test_many_rows_are_verified_in_blocks():
 
 def test_a_fault_of_any_block_fails_the_verification():
     explainer = Explainer(Ridge().fit(X, Y), X[:20], memory_limit=2**22)
-    rows = X.repeat(100, axis=0)
+    rows = X.repeat(40, axis=0)
     predict = explainer.reader.predict
     explainer.reader.predict = lambda table: predict(table) + 1e-3 * (table.numeric()[:, 0] == X[-1, 0])
     verification = explainer.verify(rows)

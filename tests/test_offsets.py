@@ -56,9 +56,10 @@ def assert_explains(explanation, plain, prediction):
     assert "offsets" in explanation.method
 
 
-@pytest.mark.parametrize(
-    "settings", [{"objective": "reg:absoluteerror"}, {"objective": "reg:quantileerror", "quantile_alpha": 0.7}]
-)
+MEDIANS = [{"objective": "reg:absoluteerror"}, {"objective": "reg:quantileerror", "quantile_alpha": 0.7}]
+
+
+@pytest.mark.parametrize("settings", MEDIANS)
 def test_medians_and_quantiles_fitted_with_offsets_are_noted(settings):
     target = X.power.to_numpy() + EXPOSURE
     model = xgboost(**settings).fit(X, target, base_margin=LOG)
@@ -73,7 +74,7 @@ def test_medians_and_quantiles_fitted_with_offsets_are_noted(settings):
 @pytest.mark.parametrize("target", [X.power.to_numpy(), COUNTS], ids=["numbers", "counts"])
 @pytest.mark.parametrize("n_rows", [21, 300])
 def test_medians_without_offsets_are_silent(target, n_rows):
-    for settings in ({"objective": "reg:absoluteerror"}, {"objective": "reg:quantileerror", "quantile_alpha": 0.7}):
+    for settings in MEDIANS:
         explain(xgboost(**settings, max_depth=6).fit(X[:n_rows], target[:n_rows]), ROWS, BACKGROUND)
 
 

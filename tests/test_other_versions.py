@@ -32,9 +32,7 @@ NAMES = (
     *("bagging", "voting", "scaled target", "grid search", "scaler, SVR", "Shapley kernel ridge", "RKHS weighting", "SVC"),
     *("LogisticRegression", "GaussianNB", "LinearDiscriminantAnalysis", "isolation forest", "EBM", "LinearGAM", *OTHERS),
 )
-NOT_FITTED = (
-    r"instance is not fitted yet. Call 'fit' with appropriate arguments before|not fitted yet. Call 'fit'|need to call fit"
-)
+NOT_FITTED = "not fitted yet. Call 'fit'|need to call fit"
 
 
 def made(name):

@@ -196,14 +196,12 @@ def wide_explainers(d):
         "leaves": Explainer(boosted, rows[:10]),
         "terms": Explainer(pairs.fit(rows, target), rows[:10]),
         "sum": Explainer(VotingRegressor([("svr", svr), ("forest", forest)]).fit(rows, target), rows[:10]),
-        "sum of some columns": Explainer(
-            BaggingRegressor(svr, 3, max_features=0.5, random_state=0).fit(rows, target), rows[:10]
-        ),
+        "sum, some columns": Explainer(BaggingRegressor(svr, 3, max_features=0.5, random_state=0).fit(rows, target), rows[:10]),
     }
     return rows, explainers
 
 
-WIDE = ("functional", "mixture", "path-dependent", "interventional", "leaves", "terms", "sum", "sum of some columns")
+WIDE = ("functional", "mixture", "path-dependent", "interventional", "leaves", "terms", "sum", "sum, some columns")
 
 
 @pytest.mark.parametrize(

@@ -246,8 +246,9 @@ def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, t
         Explanation.load(path)
 
 
-@pytest.mark.parametrize("entry", ["data__json", "metadata__json"])
-@pytest.mark.parametrize("piece", ["[],", "{},", '"",', "1.5,"])
+@pytest.mark.parametrize(
+    ("entry", "piece"), [*(("data__json", one) for one in ("[],", "{},", '"",', "1.5,")), ("metadata__json", "[],")]
+)
 def test_many_small_cells_are_counted_as_objects(entry, piece, tmp_path):
     cells = f"[{piece * (2**25 // len(piece))}1]"  # 32 MiB of text, which would take 20 times as much
     metadata = json.dumps(facts(linear(X)) | ({"data": "objects"} if entry == "data__json" else {"feature_names": 0}))
@@ -311,7 +312,7 @@ def test_damaged_parquet_is_refused_or_read():
 
 def test_damaged_models_that_load_predict_as_their_library_does():
     kinds = ("ubj", "json", "text", "catboost")
-    command = [sys.executable, fuzz.__file__, "--library", "--format", *kinds, "--count", "100"]  # apart: it forks
+    command = [sys.executable, fuzz.__file__, "--library", "--format", *kinds, "--count", "60"]  # apart: it forks
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout
     for kind in kinds:

@@ -25,13 +25,8 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = np.maximum(X[:, 0] + X[:, 1], 0.0) - np.abs(X[:, 2])
 WEIGHTS = RNG.integers(1, 4, size=60)
-NEW_BASES = [
-    UniformStump(-0.7, 1.2, 0.9),
-    UniformStump(),
-    PolynomialSign(0.8, 1),
-    PolynomialSign(0.6, 4),
-    ExponentialSign(0.8, 1.1),
-]
+NEW_BASES = [UniformStump(-0.7, 1.2, 0.9), UniformStump(), PolynomialSign(0.8, 1), PolynomialSign(0.6, 4)]
+NEW_BASES += [ExponentialSign(0.8, 1.1)]
 BASES = [Relu(0.8, None, 0.5), Relu(1.3, 2.0), Sign(0.8, None, 0.3), Sign(1.3, 0.7), Stump(0.8, 1.1), Stump(1.0), *NEW_BASES]
 
 

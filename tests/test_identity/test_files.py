@@ -18,7 +18,7 @@ import reference_ubj
 from command import run
 from exactshap import Explainer, explain
 from exactshap.cli import main
-from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, ModelFormatError, UnsupportedStructureError
 from exactshap.trees import convert, load, loads
 from exactshap.trees.formats import _xgboost_layout
 from exactshap.trees.formats._ubj import read_ubj
@@ -271,8 +271,6 @@ def test_other_objectives_boosters_and_rounds_are_refused():
         from_document(content)
     with pytest.raises(UnsupportedStructureError, match="gblinear booster has no trees"):
         load(FOLDER / "xgboost34_gblinear.json")
-    with pytest.raises(InputError, match="`n_stages` must not be negative"):
-        load(FOLDER / "xgboost34_early.json", n_stages=-1)
 
 
 def test_expectiles_cannot_cross():

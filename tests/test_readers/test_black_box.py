@@ -262,16 +262,16 @@ def test_no_call_has_more_rows_than_its_batches(size, kind):
         cells = np.asarray(rows)
         return pandas.DataFrame({"p": cells[:, 0] * cells[:, 1], "q": cells[:, 2]})
 
-    found = explain(limited, kind(X[:5]), kind(BACKGROUND), batch_size=size)
+    found = explain(limited, kind(X[:3]), kind(BACKGROUND[:4]), batch_size=size)
     assert max(sizes) <= size
     assert found.output_names == ("p", "q")
-    np.testing.assert_allclose(found.values, explain(limited, kind(X[:5]), kind(BACKGROUND)).values, atol=roundings(20))
+    np.testing.assert_allclose(found.values, explain(limited, kind(X[:3]), kind(BACKGROUND[:4])).values, atol=roundings(20))
     words = "NaN or infinity for row 0. First at the coalition with ['x0'"
     with pytest.raises(InputError, match=re.escape(words)) as caught:
-        explain(nan_inside, X[:2], BACKGROUND, batch_size=size)
+        explain(nan_inside, X[:2], BACKGROUND[:4], batch_size=size)
     assert "x1" not in str(caught.value)
     with pytest.raises(InputError, match=r"returned NaN or infinity. First at row 2"):
-        explain(lambda rows: np.where(rows[:, 0] == BACKGROUND[2, 0], np.nan, 1.0), X[:2], BACKGROUND, batch_size=size)
+        explain(lambda rows: np.where(rows[:, 0] == BACKGROUND[2, 0], np.nan, 1.0), X[:2], BACKGROUND[:4], batch_size=size)
 
 
 GENERATOR = np.random.default_rng(0)

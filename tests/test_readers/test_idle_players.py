@@ -63,7 +63,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_that_cannot_mix_columns(name):
     model = make_pipeline(COLUMN_WISE, MODELS[name]).fit(MIXED, MIXED["a"] * MIXED["b"] + MIXED["day"].dt.month / 12)
-    check_reader(model, MIXED[20:22], MIXED[:2])
+    check_reader(model, MIXED[20:22], MIXED[:2], n_masks=2, indices=("shapley",))
     explanation = explain(model, MIXED[20:23], MIXED[:9])
     assert explanation.values[:, 3].tolist() == [0.0, 0.0, 0.0]
     assert np.abs(explanation.values[:, 4]).max() > 0.0

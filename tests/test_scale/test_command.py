@@ -27,18 +27,8 @@ def files(tmp_path, monkeypatch):
     return T
 
 
-COMMON = [
-    "explain",
-    "model.joblib",
-    "in",
-    "--allow-pickle",
-    "--background",
-    "background.parquet",
-    "--keep",
-    "id",
-    "--target",
-    "y",
-]
+COMMON = ["explain", "model.joblib", "in", "--allow-pickle", "--background", "background.parquet"]
+COMMON += ["--keep", "id", "--target", "y"]
 
 
 def test_a_folder_is_explained_and_resumed(files, tmp_path, capsys):

@@ -108,7 +108,7 @@ def test_corrections_are_unbiased_and_their_variance_is_right():
     sizes = np.minimum((every > 0).sum(axis=1), (every < 0).sum(axis=1))
     draws = []
     numbers = {1: 6, 2: 12, 3: 16}  # of 7, 21 and 35 pairs, half of them in each fold
-    for _ in range(1000):
+    for _ in range(400):
         chosen = np.concatenate([rng.choice(np.flatnonzero(sizes == size), n, replace=False) for size, n in numbers.items()])
         folds = np.concatenate([rng.permutation(n) % 2 for n in numbers.values()])
         draws.append(corrected(every[chosen], lambda masks: game(masks)[:, None], [network] * 2, folds))
@@ -133,7 +133,7 @@ def test_networks_do_not_know_their_fold():
 
 def test_votes_are_known_by_networks():
     squares, covered = [], []
-    for seed in range(4):
+    for seed in range(2):
         game = OracleGame(votes(*quota(np.random.default_rng(seed), 14)), 14)
         exact = solve(game, budget=2**14).values
         settings = {"budget": 1500, "method": "regression", "random_state": seed}

@@ -342,16 +342,10 @@ BAD = [
 
 @pytest.mark.parametrize(("settings", "error", "match"), BAD, ids=lambda value: str(value)[:40])
 def test_bad_input(settings, error, match):
-    settings = dict(settings)
+    settings = {"budget": 100, **settings}
     game = smooth_game(settings.pop("n_players", 13))
     with pytest.raises(error, match=match):
-        solve(
-            oracle(game),
-            settings.pop("index", "shapley"),
-            settings.pop("order", 1),
-            method="regression",
-            **{"budget": 100, **settings},
-        )
+        solve(oracle(game), method="regression", **settings)
 
 
 @pytest.mark.parametrize("tol", [-1.0, 0.0, np.nan, np.inf, "1e-3", True, [1e-3]], ids=str)

@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from exactshap import explain
+from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import RBF, Component, Custom, Kernel, Laplacian, Linear, Polynomial
 from exactshap.readers.kernel_machines import KernelMachine
 from exactshap.semivalues import find
 from exactshap.solvers.rkhs import conditional_stability, functional_distance
-from tolerances import conditioned
+from tolerances import conditioned, roundings
 
 RNG = np.random.default_rng(0)
 
@@ -218,6 +218,24 @@ def test_no_bound_where_the_theorem_says_nothing(kernel, settings):
     explanation = explain(machine, np.zeros((2, 3)), value_function="observational", **settings)
     with pytest.raises(InputError, match=r"no stability bound.*enumerated observational.*not inside pipelines"):
         explanation.stability(0.1)
+
+
+@pytest.mark.parametrize("n_background", [1, 30])
+def test_the_bound_of_a_fitted_machine_has_the_norm_of_its_function(n_background):
+    from sklearn.svm import SVR
+
+    X = RNG.normal(size=(60, 3))
+    model = SVR(C=5.0).fit(X, X[:, 0] * X[:, 1])
+    explainer = Explainer(model, X[:n_background])
+    explanation = explainer(X[:20])
+    for delta in (0.0, 0.01, 0.3):
+        moved = [np.abs(explainer(X[:20] + sign * delta).values - explanation.values).max() for sign in (1.0, -1.0)]
+        assert max(moved) <= explanation.stability(delta).bound[0] + roundings(50)
+    gram = RBF((0.5 / model._gamma) ** 0.5)(model.support_vectors_)
+    norm = np.sqrt(model.dual_coef_ @ gram @ model.dual_coef_.T)
+    assert explanation.stability(0.1).rkhs_norm[0] == pytest.approx(norm.item(), rel=conditioned(1e5))
+    with pytest.raises(InputError, match="has no stability bound"):
+        explain(model, X[:2]).stability(0.1)
 
 
 def test_bounds_follow_a_scaled_target():
