@@ -195,15 +195,16 @@ def model_of(
     boosted: bool = True,
     **facts: Any,
 ) -> TreeModel:
-    """Build trees, and describe them; by default each boosted one is a round."""
+    """Build trees, and describe them; by default a boosting round has a tree for each output, or one for all."""
     trees = build(raw, n_features=n_features, constant=constant, less_equal=less_equal, single_precision=single_precision)
-    outputs = raw.output if isinstance(raw, RawForest) else [tree.output for tree in raw]
-    stages = np.arange(trees.n_trees) * boosted if tree_stage is None else np.full(trees.n_trees, tree_stage)
+    outputs = np.array(raw.output if isinstance(raw, RawForest) else [tree.output for tree in raw], np.int32)
+    if tree_stage is None:
+        tree_stage = np.arange(trees.n_trees) * boosted // (trees.n_outputs if (outputs >= 0).all() else 1)
     return TreeModel(
         trees=trees,
         single_output=trees.n_outputs == 1,
-        tree_output=np.array(outputs, np.int32),
-        tree_stage=stages.astype(np.int32),
+        tree_output=outputs if trees.n_outputs > 1 else np.full(trees.n_trees, -1, np.int32),
+        tree_stage=np.full(trees.n_trees, tree_stage, np.int32),
         boosted=boosted,
         **facts,
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json
 from exactshap.errors import ExactshapError, ModelFormatError
+from exactshap.trees.ensemble import MAX_NODES
 
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
@@ -203,7 +204,7 @@ def words_budget(used: int, what: str) -> int:
     return min(MAX_SET_WORDS, MAX_WORDS - used + 1)
 
 
-def parents_first(root: T, children: Callable[[T], list[T]]) -> tuple[list[T], np.ndarray, np.ndarray]:
+def parents_first(root: T, children: Callable[[T], list[T]], limit: int = MAX_NODES) -> tuple[list[T], np.ndarray, np.ndarray]:
     """Return the nodes of a binary tree, and the numbers of their left and right children, -1 at leaves.
 
     >>> nodes, left, right = parents_first((1, (2, 3)), lambda node: list(node) if isinstance(node, tuple) else [])
@@ -212,6 +213,8 @@ def parents_first(root: T, children: Callable[[T], list[T]]) -> tuple[list[T], n
     """
     nodes, left = [root], []
     for node in nodes:  # grows in the loop
+        if len(nodes) > limit:
+            raise ModelFormatError("The nodes of a tree form a cycle or share a child")
         below = children(node)
         left.append(len(nodes) if below else -1)
         nodes += below
@@ -253,15 +256,6 @@ class Records:
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return an entry's concatenated numbers, and their count per object, checked by ``counts``."""
         return chained(self.entries(name), name, dtype, counts)
-
-    def columns(self, names: Sequence[str], dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return several columns (n_names, n_numbers) of equal length, and counts per object."""
-        found = []
-        for name in names:
-            column, counts = self.column(name, dtype, counts)
-            found.append(column)
-        assert counts is not None
-        return np.stack(found), counts
 
 
 def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:

@@ -17,11 +17,11 @@ from exactshap._native import Handle, kernel
 from exactshap.errors import ModelFormatError
 from exactshap.trees.formats._document import Records, always_fits, every_or_none, numbers
 
-_NUMBERS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
 # As in ubj.h: added to the type of the numbers of a typed array.
 TYPED = 128
 _STRUCT = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
-_DTYPE = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
+_KINDS = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4", b"D": ">f8"}
+_DTYPE = {marker: np.dtype(kind) for marker, kind in _KINDS.items()}
 _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPE.items()}
 _OF_TYPED = {TYPED + ord(marker): dtype for marker, dtype in _NATIVE.items()}
 # Rows of the tape that are allocated for small files.
@@ -96,8 +96,7 @@ def _value_at(tape: _Tape, row: int) -> Any:
             raise ModelFormatError(f"Malformed UBJSON at byte {start}", "a key occurs twice")
         return {key: _of_key(tape, key, child) for key, child in zip(keys, children, strict=True)}
     if kind == ord("["):
-        alike = _alike_numbers(tape, row, n)
-        return [_value_at(tape, child) for child in _children(tape, row)] if alike is None else alike
+        return [_value_at(tape, child) for child in _children(tape, row)]
     if kind == ord("S"):
         return _text(tape, start, n)
     if kind == ord("C"):
@@ -107,16 +106,6 @@ def _value_at(tape: _Tape, row: int) -> Any:
         return np.frombuffer(tape.data, _DTYPE[marker], n, start).astype(_NATIVE[marker])
     marker = bytes([kind])
     return _CONSTANTS[marker] if marker in _CONSTANTS else struct.unpack_from(_STRUCT[marker], tape.data, start)[0]
-
-
-def _alike_numbers(tape: _Tape, row: int, n: int) -> list[Any] | None:
-    """Return the numbers of an untyped array of one type, else None."""
-    kinds = tape.marker[row + 1 : row + 1 + n].tobytes()
-    marker = kinds[:1]
-    if marker not in _NUMBERS or tape.after.item(row) != row + 1 + n or kinds != marker * n:
-        return None
-    apart = 1 + _DTYPE[marker].itemsize  # bytes of a number and the marker before it
-    return np.ndarray(n, _DTYPE[marker], tape.data, tape.start.item(row + 1), (apart,)).tolist()
 
 
 def _of_key(tape: _Tape, key: str, row: int) -> Any:

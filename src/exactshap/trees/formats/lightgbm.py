@@ -77,7 +77,7 @@ def from_text(text: str, *, name: str = "LightGBM model", n_stages: int | None =
     keep = len(blocks) if n_stages is None else min(len(blocks), n_stages * n_outputs)
     # A random forest's average is folded into the leaves
     share = n_outputs / keep if "average_output" in header and keep else 1.0
-    raw = [_raw_tree(block, k, share, k % n_outputs if n_outputs > 1 else -1) for k, block in enumerate(blocks[:keep])]
+    raw = [_raw_tree(block, k, share, k % n_outputs) for k, block in enumerate(blocks[:keep])]
     # The library reads by these sizes
     sizes, lengths = header.get("tree_sizes", "").split(), [str(len(f"Tree={block}\n".encode())) for block in blocks]
     if "tree_sizes" in header and sizes != lengths:

@@ -13,7 +13,7 @@ import numpy as np
 from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
 from exactshap.errors import ModelFormatError
 from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, largest_sum, model_of
-from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs
+from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs, parents_first
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _STRICT, _TURNED = (False, True, True, False), (False, False, True, True)
@@ -302,24 +302,23 @@ def _ensemble(attributes: Attributes) -> tuple[_Nodes, _Leaves, tuple[str, ...],
     ):
         raise ModelFormatError("The leaves of an ensemble are out of range", f"The model has {n_outputs} outputs")
     inner = _inner_nodes(attributes, len(target))
-    trees = [_tree(inner, int(root), len(inner.feature) + len(target)) for root in _roots(attributes, len(inner.feature))]
-    sizes = np.array([len(tree) for tree in trees], np.int64)
-    node, leaf, true, false = (np.concatenate(column) for column in zip(*(np.array(tree).T for tree in trees), strict=True))
-    if len(np.unique(node[node >= 0])) < (node >= 0).sum() or len(node) * n_outputs > MAX_CELLS:
+    sizes, node, true, false = _numbered(inner, _roots(attributes, len(inner.feature)), len(target))
+    is_leaf, split = node < 0, np.maximum(node, 0)
+    if len(np.unique(split[~is_leaf])) < (~is_leaf).sum() or len(node) * n_outputs > MAX_CELLS:
         raise ModelFormatError("Two trees share a node, or the table of leaf values does not fit")
     offset = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    is_leaf = node < 0
     value, given = np.zeros((len(node), n_outputs)), np.zeros((len(node), n_outputs), bool)
     places = np.flatnonzero(is_leaf)
-    value[places, target[leaf[places]]], given[places, target[leaf[places]]] = weight[leaf[places]], True
+    leaf = -1 - node[places]
+    value[places, target[leaf]], given[places, target[leaf]] = weight[leaf], True
     nodes = _Nodes(
         sizes=sizes,
-        mode=np.where(is_leaf, -1, inner.mode[node]),
-        feature=inner.feature[node],
-        threshold=inner.threshold[node],
+        mode=np.where(is_leaf, -1, inner.mode[split]),
+        feature=inner.feature[split],
+        threshold=inner.threshold[split],
         true=np.where(is_leaf, -1, true + offset),
         false=np.where(is_leaf, -1, false + offset),
-        missing_true=inner.missing_true[node] & ~is_leaf,
+        missing_true=inner.missing_true[split] & ~is_leaf,
     )
     return nodes, _Leaves(value, given), names_of_outputs(n_outputs, "target"), _TRANSFORMS[place]
 
@@ -352,23 +351,15 @@ def _roots(attributes: Attributes, n: int) -> np.ndarray:
     return roots
 
 
-def _tree(inner: _Nodes, root: int, limit: int) -> list[tuple[int, int, int, int]]:
-    """Return the nodes under a root, numbered within the tree.
+def _numbered(inner: _Nodes, roots: np.ndarray, n_leaves: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sizes of the trees, and the references of all nodes and their children within each tree."""
 
-    Each is (split or -1, leaf or -1, true child, false child).
+    def children(reference: int) -> list[int]:
+        return [] if reference < 0 else [int(inner.true[reference]), int(inner.false[reference])]
 
-    A root with the same leaf on both sides stands for a tree that is one leaf.
-    """
-    if inner.true[root] == inner.false[root] < 0:
-        return [(-1, int(-1 - inner.true[root]), -1, -1)]
-    tree: list[tuple[int, int, int, int]] = []
-    waiting = [root]
-    for reference in waiting:  # grows in the loop
-        if reference < 0:
-            tree.append((-1, -1 - reference, -1, -1))
-            continue
-        if len(waiting) > limit:
-            raise ModelFormatError("The nodes of a tree form a cycle or share a child")
-        tree.append((reference, -1, len(waiting), len(waiting) + 1))
-        waiting += [int(inner.true[reference]), int(inner.false[reference])]
-    return tree
+    # A root with the same leaf on both sides stands for a tree that is one leaf
+    is_leaf = (inner.true[roots] == inner.false[roots]) & (inner.true[roots] < 0)
+    starts, limit = np.where(is_leaf, inner.true[roots], roots), len(inner.feature) + n_leaves
+    trees = [parents_first(start, children, limit) for start in starts.tolist()]
+    node, true, false = (np.concatenate(parts) for parts in zip(*trees, strict=True))
+    return np.array([len(nodes) for nodes, _, _ in trees], np.int64), node, true, false

@@ -365,10 +365,7 @@ def convert_ydf(model: Model) -> TreeModel:
     labels = tuple(map(str, model.label_classes())) if classifies else ()
     constant = np.asarray(model.initial_predictions(), float) if boosted else np.zeros(max(len(labels), 1))
     leaf = _leaf_of(model, boosted, len(trees), len(constant))
-    raw = [
-        _tree_of_ydf(tree.root, column, leaf, k % len(constant) if boosted and len(constant) > 1 else -1)
-        for k, tree in enumerate(trees)
-    ]
+    raw = [_tree_of_ydf(tree.root, column, leaf, k % len(constant) if boosted else -1) for k, tree in enumerate(trees)]
     names = ("output",) if not classifies else labels[1:] if len(constant) == 1 else labels
     unit = "probability" if classifies else "target"
     if boosted:
@@ -386,7 +383,6 @@ def convert_ydf(model: Model) -> TreeModel:
         unit=unit,
         output_names=names,
         feature_names=tuple(str(feature.name) for feature in features),
-        tree_stage=np.arange(len(raw)) // len(constant) * boosted,
         boosted=boosted,
         default_output=1 if classifies and not boosted and len(labels) == 2 else None,
         epsilon=float(np.finfo(np.float32).eps),

@@ -135,9 +135,9 @@ def _leaf_shares(value: np.ndarray, n_classes: np.ndarray | None) -> np.ndarray:
 
 def _gradient_boosting(model: Model) -> TreeModel:
     """Convert gradient boosting: the initial margin plus learning_rate times the trees, by stage and class."""
-    n_stages, n_outputs = model.estimators_.shape
+    n_outputs = model.estimators_.shape[1]
     raw = [
-        raw_tree(stage[o].tree_, model.learning_rate * stage[o].tree_.value[:, 0, 0], output=o if n_outputs > 1 else -1)
+        raw_tree(stage[o].tree_, model.learning_rate * stage[o].tree_.value[:, 0, 0], output=o)
         for stage in model.estimators_
         for o in range(n_outputs)
     ]
@@ -145,7 +145,6 @@ def _gradient_boosting(model: Model) -> TreeModel:
         model,
         raw,
         _initial_margin(model, n_outputs),
-        tree_stage=np.repeat(np.arange(n_stages), n_outputs),
         objective=str(model.loss),
         **_names_and_unit(model, n_outputs),
     )
@@ -257,15 +256,12 @@ def _histogram_boosting(model: Model) -> TreeModel:
     # predictions, so that a release that changes them is refused, not misread.
     columns, categories = _histogram_columns(model)
     n_outputs = model.n_trees_per_iteration_
-    raw = [
-        _histogram_tree(stage[o], columns, o if n_outputs > 1 else -1) for stage in model._predictors for o in range(n_outputs)
-    ]
+    raw = [_histogram_tree(stage[o], columns, o) for stage in model._predictors for o in range(n_outputs)]
     return of_estimator(
         model,
         raw,
         np.ravel(model._baseline_prediction),
         single_precision=False,
-        tree_stage=np.arange(len(raw)) // n_outputs,
         objective=str(model.loss),
         categories=categories,
         **_names_and_unit(model, n_outputs),
@@ -411,8 +407,8 @@ def convert_ngboost(model: Model) -> TreeModel:
         from sklearn.exceptions import NotFittedError
 
         raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet. Call 'fit' before explaining it.")
-    raw, stages = [], []
-    for stage, (learners, scaling, columns) in enumerate(zip(model.base_models, model.scalings, model.col_idxs, strict=True)):
+    raw = []
+    for learners, scaling, columns in zip(model.base_models, model.scalings, model.col_idxs, strict=True):
         for k, learner in enumerate(learners):
             if not hasattr(learner, "tree_"):
                 got = f"Got {type(learner).__name__}"
@@ -421,8 +417,7 @@ def convert_ngboost(model: Model) -> TreeModel:
                     f"{type(model).__name__} can be read only where its learners are trees", got, do
                 )
             value = -model.learning_rate * scaling * learner.tree_.value[:, 0, 0]
-            raw.append(raw_tree(learner.tree_, value, np.asarray(columns), output=k if len(learners) > 1 else -1))
-            stages.append(stage)
+            raw.append(raw_tree(learner.tree_, value, np.asarray(columns), output=k))
     constant = np.ravel(np.asarray(model.init_params, float))
     kinds = [cls.__name__ for cls in model.Dist.__mro__]
     # NGBoost wraps the distribution for uncensored targets
@@ -437,7 +432,6 @@ def convert_ngboost(model: Model) -> TreeModel:
         name=type(model).__name__,
         unit=unit,
         output_names=names,
-        tree_stage=stages,
         objective=kind,
     )
 

@@ -130,63 +130,56 @@ def from_document(
 
 def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
     """Read the trees, a column of all at a time; nodes are numbered within a tree."""
-    links, flags = ["left_children", "right_children", "split_indices"], ["default_left"]
-    if blocks.has("split_type"):
-        flags.append("split_type")
-    nodes, sizes = blocks.columns(links + flags, np.int64)
-    left, right, feature = nodes[: len(links)]
-    missing, *kinds = _flags(nodes[len(links) :], flags)
+    left, sizes = blocks.column("left_children", np.int64)
+    right, feature = (blocks.column(name, np.int64, sizes)[0] for name in ("right_children", "split_indices"))
+    missing, is_leaf = _flags(blocks, "default_left", sizes), left == -1
+    by_category = _flags(blocks, "split_type", sizes) & ~is_leaf if blocks.has("split_type") else np.zeros(len(left), bool)
+    threshold = blocks.column("split_conditions", np.float32, sizes)[0].astype(float)
     covered = blocks.has("sum_hessian")
-    names = ["split_conditions", "sum_hessian"] if covered else ["split_conditions"]
-    threshold, *covers = blocks.columns(names, np.float32, sizes)[0].astype(np.float64)
-    is_leaf = left == -1
-    value, vector = _leaf_values(blocks, threshold, right, is_leaf, sizes, n_outputs)
+    value = _vector_leaves(blocks, right, is_leaf, sizes, n_outputs)
     sets = _category_sets(blocks, sizes)
     # XGBoost sends the categories of the set to the right, so the children are stored in reverse
     if sets is not None:
         nodes = sets[0]
         left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
-    _check_categorical(kinds, sizes, is_leaf, sets)
-    whole = vector or n_outputs == 1
-    if not vector and (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
-        raise ModelFormatError(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})")
-    scale = np.repeat(weights, sizes)[:, None]
-    if not vector:
-        of_one, value = value, np.zeros((len(value), n_outputs))
-        value[np.arange(len(value)), np.repeat(owners, sizes)] = of_one
-    if not (covered or vector):
-        blocks.column("sum_hessian", np.float32)  # raises, and names the tree without it
-    # XGBoost 2 writes none of trees with vector leaves
-    cover = covers[0] if covered else np.zeros(len(is_leaf))
+    _check_categorical(by_category, sizes, sets)
+    # XGBoost 2 writes no covers of trees with vector leaves; of others the error names the tree without them
+    cover = blocks.column("sum_hessian", np.float32, sizes)[0] if covered or value is None else np.zeros(len(left))
+    output = np.full(len(blocks), -1) if value is not None else owners
+    if value is None:
+        if (bad := np.flatnonzero((owners < 0) | (owners >= n_outputs))).size:
+            raise ModelFormatError(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})")
+        value = np.zeros((len(left), n_outputs))
+        value[np.arange(len(left)), np.repeat(owners, sizes)] = threshold
     return RawForest(
         sizes=sizes,
         feature=feature,
         threshold=threshold,
         left=left,
         right=np.where(is_leaf, -1, right),
-        value=scale * value,
-        output=np.full(len(blocks), -1) if whole else owners,
+        value=np.repeat(weights, sizes)[:, None] * value,
+        output=output,
         root=np.zeros(len(blocks), np.int64),
-        cover=cover,
+        cover=cover.astype(float),
         missing=missing.astype(np.int8),
         sets=sets,
     )
 
 
-def _leaf_values(
-    blocks: Records, threshold: np.ndarray, right: np.ndarray, is_leaf: np.ndarray, counts: np.ndarray, n_outputs: int
-) -> tuple[np.ndarray, bool]:
-    """Return leaf values, (n_nodes,) or (n_nodes, n_outputs), and whether leaves are vectors."""
+def _vector_leaves(
+    blocks: Records, right: np.ndarray, is_leaf: np.ndarray, counts: np.ndarray, n_outputs: int
+) -> np.ndarray | None:
+    """Return leaf values (n_nodes, n_outputs), None if leaves are single numbers."""
     parameters = blocks.inner("tree_param")
     texts = {None} if parameters is None else set(parameters.entries("size_leaf_vector"))
     found = {max(integer(1 if text is None else text, "size_leaf_vector", 0, MAX_OUTPUTS), 1) for text in texts}
     if found <= {1}:
-        return threshold, False
+        return None
     if found != {n_outputs}:
         raise ModelFormatError(f"The trees' leaves hold {sorted(found)} values", f"The model has {n_outputs} outputs")
     if not blocks.has("leaf_weights"):
         base = blocks.column("base_weights", np.float32, n_outputs * counts)[0]
-        return base.reshape(-1, n_outputs).astype(float), True
+        return base.reshape(-1, n_outputs).astype(float)
     weights, lengths = blocks.column("leaf_weights", np.float32)
     rows = lengths // n_outputs
     place, tree = right[is_leaf], np.repeat(np.arange(len(blocks)), counts)[is_leaf]
@@ -197,9 +190,9 @@ def _leaf_values(
         )
     if (lengths % n_outputs).any():
         raise ModelFormatError(f"tree {int(np.argmax(lengths % n_outputs))}: leaf_weights are not rows of {n_outputs}")
-    value = np.zeros((len(threshold), n_outputs))
+    value = np.zeros((len(right), n_outputs))
     value[is_leaf] = weights.reshape(-1, n_outputs)[place + (np.cumsum(rows) - rows)[tree]]
-    return value, True
+    return value
 
 
 def _category_sets(blocks: Records, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
@@ -244,18 +237,17 @@ def _bit_sets(
     return start, n_words, words
 
 
-def _flags(flags: np.ndarray, names: list[str]) -> np.ndarray:
+def _flags(blocks: Records, name: str, sizes: np.ndarray) -> np.ndarray:
     """Return zeros and ones as truth values; refuse other numbers, which the library misreads."""
-    if (other := flags & ~1).any():
-        i, q = np.argwhere(other)[0]
-        raise ModelFormatError(f"{names[i]} must hold zeros and ones", f"Got {flags[i, q]}")
+    flags, _ = blocks.column(name, np.int64, sizes)
+    if (other := flags[(flags & ~1) != 0]).size:
+        raise ModelFormatError(f"{name} must hold zeros and ones", f"Got {other[0]}")
     return flags.astype(bool)
 
 
-def _check_categorical(kinds: list[np.ndarray], sizes: np.ndarray, is_leaf: np.ndarray, sets: Any) -> None:
+def _check_categorical(stated: np.ndarray, sizes: np.ndarray, sets: Any) -> None:
     """Refuse trees with category sets at other nodes than category splits."""
-    stated = kinds[0] & ~is_leaf if kinds else np.zeros(len(is_leaf), bool)
-    found = np.zeros(len(is_leaf), bool)
+    found = np.zeros(len(stated), bool)
     if sets is not None:
         found[sets[0]] = True
     if (stated != found).any():
