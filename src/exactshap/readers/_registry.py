@@ -43,11 +43,11 @@ _REGISTRY: dict[str, str] = {
     "sklearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
     "imblearn.pipeline.Pipeline": "exactshap.readers.wrappers.sklearn_pipeline",
     "sklearn.feature_selection._rfe.RFE": "exactshap.readers.wrappers.sklearn_pipeline:read_selected",
-    "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.wrappers.sklearn_target",
-    "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.wrappers.sklearn_search",
-    "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_search",
-    "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.wrappers.sklearn_search",
-    "sklearn.semi_supervised._self_training.SelfTrainingClassifier": "exactshap.readers.wrappers.sklearn_search",
+    "sklearn.compose._target.TransformedTargetRegressor": "exactshap.readers.wrappers.sklearn_single:read_target",
+    "sklearn.model_selection._search.BaseSearchCV": "exactshap.readers.wrappers.sklearn_single:read_inside",
+    "sklearn.model_selection._classification_threshold.BaseThresholdClassifier": "exactshap.readers.wrappers.sklearn_single:read_inside",
+    "sklearn.frozen._frozen.FrozenEstimator": "exactshap.readers.wrappers.sklearn_single:read_inside",
+    "sklearn.semi_supervised._self_training.SelfTrainingClassifier": "exactshap.readers.wrappers.sklearn_single:read_inside",
     "sklearn.multiclass.OutputCodeClassifier": "exactshap.readers.wrappers.sklearn_multiclass:read_codes",
     "sklearn.multioutput.RegressorChain": "exactshap.readers.wrappers.sklearn_multiclass:read_chain",
     "sklearn.multioutput.ClassifierChain": "exactshap.readers.wrappers.sklearn_multiclass:read_chain",
@@ -390,9 +390,9 @@ def _reader_of(model: Model) -> Callable[[Model, Request], Reader]:
     """Return the function that reads a model; another family may read some models of a class."""
     name, _, function = _module(model).partition(":")
     module = importlib.import_module(name)
-    elsewhere = module.reader_elsewhere(model) if hasattr(module, "reader_elsewhere") else None
-    if elsewhere is not None:
-        module, function = importlib.import_module(elsewhere), "read"
+    if elsewhere := getattr(module, "reader_elsewhere", lambda _: None)(model):
+        name, _, function = elsewhere.partition(":")
+        module = importlib.import_module(name)
     return getattr(module, function or "read")  # type: ignore[no-any-return]
 
 

@@ -34,7 +34,7 @@ def reader_elsewhere(model: Model) -> str | None:
         name = json.loads(booster.save_config())["learner"]["gradient_booster"]["name"]
     except Exception:  # another library's, or not fitted: the reader of trees says so
         return None
-    return "exactshap.readers.additive.xgboost_linear" if name == "gblinear" else None
+    return "exactshap.readers.additive.linear_packages:read_xgboost" if name == "gblinear" else None
 
 
 def read_xgboost(model: Model, request: Request) -> Reader:

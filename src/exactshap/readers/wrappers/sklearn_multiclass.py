@@ -32,16 +32,10 @@ if TYPE_CHECKING:
 
 def read(model: Model, request: Request) -> Reader:
     """Read the parts, kernel machines as the outputs of one machine, others separately."""
-    if request.asks_response and _has_probabilities(model):
-        return with_response(_probabilities)(_read_additive)(model, request)
+    divides = sklearn_name(model) == "OneVsRestClassifier" and not model.multilabel_
+    if request.asks_response and divides and all(map(is_logistic, model.estimators_)):
+        return _read_probabilities(model, request)
     return _read_scores(model, request)
-
-
-def _has_probabilities(model: Model) -> bool:
-    """Say whether each part is a linear model with logistic probabilities."""
-    if sklearn_name(model) != "OneVsRestClassifier" or model.multilabel_:
-        return False
-    return all(map(is_logistic, model.estimators_))
 
 
 def _probabilities(model: Model) -> Response:
@@ -51,13 +45,11 @@ def _probabilities(model: Model) -> Response:
     return probabilities(model.classes_, "one-vs-rest")
 
 
-def _read_additive(model: Model, request: Request) -> AdditiveReader:
-    """Read the scores of linear parts as one additive model."""
+@with_response(_probabilities)
+def _read_probabilities(model: Model, request: Request) -> AdditiveReader:
+    """Read the scores of logistic parts, which are linear, as one additive model."""
     reader = _read_scores(model, request)
-    if not isinstance(reader, AdditiveReader):
-        from exactshap.readers.responses import no_response
-
-        raise no_response(model, f"Its parts are read as {type(reader).__name__}")
+    assert isinstance(reader, AdditiveReader)
     return reader
 
 

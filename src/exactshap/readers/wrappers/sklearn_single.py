@@ -1,4 +1,4 @@
-"""Read TransformedTargetRegressor, in units of a scaled and shifted target, of a target's logarithm or of the target itself."""
+"""Read models around a single one: searches, thresholds, self-training, frozen estimators, and regressors of transformed targets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import UnknownNameError, UnsupportedStructureError, no_output
+from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
 from exactshap.readers import (
     AffineReader,
@@ -20,12 +20,14 @@ from exactshap.readers import (
     OwnCall,
     Reader,
     Request,
+    fitted_names,
     is_of_target,
     outputs_of,
     sklearn_name,
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.responses import LinkedReader, exponential, needs_rows
+from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, own_answers, read_member, request_of_sum
 
 _AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
@@ -35,9 +37,71 @@ _LOGARITHMS = {
     (np.log1p, np.expm1): ("log1p", 1.0, -1.0),
     (np.log2, np.exp2): ("log2", math.log(2.0), 0.0),
 }
+_INSIDE = {
+    "BaseSearchCV": "best_estimator_",
+    "BaseThresholdClassifier": "estimator_",
+    "SelfTrainingClassifier": "estimator_",
+    "FrozenEstimator": "estimator",
+}
 
 
-def read(model: Model, request: Request) -> Reader:
+# -- the model inside makes the predictions ----------------------------------------------------------------------------------
+
+
+def read_inside(model: Model, request: Request) -> Reader:
+    """Read the fitted model inside; a threshold changes labels, not the output that is explained."""
+    inside = next(_INSIDE[cls.__name__] for cls in type(model).__mro__ if cls.__name__ in _INSIDE)
+    if inside == "best_estimator_" and model.refit is False:
+        do = "Fit one with the best parameters, or search with refit=True"
+        raise InputError(f"{type(model).__name__} holds no fitted model", "Got refit=False", do)
+    held = getattr(model, inside)
+    if request.background is not None:
+        request = replace(request, background=_as_fitted(model, held, request.background))
+    if request.feature_names is None:
+        request = replace(request, feature_names=fitted_names(model))
+    return HolderReader(model, inside, read_any(held, request))
+
+
+class HolderReader(DelegatingReader):
+    """Explain the model in an attribute of another by ``inner``; the current object there predicts."""
+
+    def __init__(self, model: Model, inside: str, inner: Reader) -> None:
+        names, call = fitted_names(model) or inner.traits.fitted_names, inner.traits.own_call
+        # Searches and thresholds hand no settings of a call through, in a pipeline neither
+        answers = call is not None and not call.settings and hasattr(model, call.method)
+        super().__init__(
+            inner, model=model, model_name=inner.traits.model_name, fitted_names=names, own_call=call if answers else None
+        )
+        # The object as read: where no call of the current one gives the explained value, a new one after a fit would not show.
+        self.inside, self._as_read = inside, getattr(model, inside)
+
+    def rows(self, X: Table) -> Table:
+        return _as_fitted(self.traits.model, getattr(self.traits.model, self.inside), X)
+
+    def predict(self, X: Table) -> np.ndarray:
+        """Call the model itself, or the current one inside."""
+        held, call = getattr(self.traits.model, self.inside), self.inner.traits.own_call
+        if call is None:
+            if held is not self._as_read:
+                raise ExactnessError(
+                    f"{type(self.traits.model).__name__} was fitted again after it was read", do="Make a new Explainer"
+                )
+            return self.inner.predict(self.rows(X))
+        model, X = (held, self.rows(X)) if self.traits.own_call is None else (self.traits.model, X)
+        return call(model, readable(held, X))
+
+
+def _as_fitted(model: Model, held: Model, X: Table) -> Table:
+    """Return the rows as the model inside was fitted on them; self-training passes arrays."""
+    if not X.is_frame or fitted_names(model) is None or hasattr(held, "feature_names_in_"):
+        return X
+    return Table(X.numeric(categories=True), None, X.n_rows, X.n_columns)
+
+
+# -- transformed targets: values in units of a scaled and shifted target, of its logarithm or of the target itself -------------
+
+
+def read_target(model: Model, request: Request) -> Reader:
     """Read the inner regressor and undo the target's scaling of its values; logarithms stay unless ``output="response"``."""
     back = model.transformer_
     name = sklearn_name(back)
