@@ -20,7 +20,7 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, normalised_weights, player_of_columns
 from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names, warn_of_rounding
-from exactshap.readers.additive._terms import CHUNK_VALUES, BoundLinear, Reference, TermBlock, calls_of_row, players_of_term
+from exactshap.readers.additive._terms import CHUNK_VALUES, BoundLinear, Reference, TermBlock, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.additive import (
@@ -50,6 +50,7 @@ class AdditiveReader(Reader):
     """Read a sum of small terms; the background is folded in once."""
 
     def __init__(self, model: Model, request: Request, form: AdditiveForm, model_name: str = "") -> None:
+        form = replace(form, blocks=tuple(block for block in form.blocks if len(block.columns)))
         self.form, self._given_names = form, request.feature_names
         request.refuse_options(owner=model_name or type(model).__name__)
         own_rows = form.has_training and request.background is None and request.value_function in ("auto", "interventional")
@@ -85,14 +86,14 @@ class AdditiveReader(Reader):
             reference = Reference(self.encode(background, "background"), weights)
             self._check_terms(reference)
         self._bind(reference)
-        self._streams = all(getattr(bound, "streams", False) for bound in self._bound)
+        self._streams = all(bound.streams for bound in self._bound)
         if self._linear is not None:
             self.traits = replace(self.traits, block_rows=LINEAR_ROWS)
 
     def _bind(self, reference: Reference | None) -> None:
         """Fold the background into the terms."""
         owner = self.owners()
-        self._bound = [block.bind(reference, owner) for block in self.form.blocks if len(block.columns)]
+        self._bound = [block.bind(reference, owner) for block in self.form.blocks]
         alone = self._bound[0] if len(self._bound) == 1 else None
         self._linear: Handle | None = alone.linear if isinstance(alone, BoundLinear) else None
 
@@ -170,7 +171,7 @@ class AdditiveReader(Reader):
         if self._linear is None:
             part = solve_stacks(self._stacks(rows), self.traits.n_players, len(rows), self.traits.n_outputs, semivalue, order)
             # A set of k players adds up 2^k coalition values, each with that error besides rounding.
-            errors = sum(bound.errors(rows) for bound in self._bound if hasattr(bound, "errors"))
+            errors = sum(bound.errors(rows) for bound in self._bound)
             part = replace(part, error_bound=part.error_bound + 2.0**order * errors)
         # In extended precision, as rounding leaves few digits of the prediction.
         elif self._is_coarse:
@@ -195,7 +196,7 @@ class AdditiveReader(Reader):
             n_rows += 0 if self._linear is not None else Monomials.TILE_ROWS
             return 8.0 * n_rows * (self.traits.n_outputs * (sets + 12.0) + self.traits.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
-        calls = max((calls_of_row(bound) / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
+        calls = max((bound.row_calls / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
         chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
         return 8.0 * (
             n_rows * (self.traits.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.traits.n_features) + chunk
@@ -206,13 +207,13 @@ class AdditiveReader(Reader):
         rows, n_blocks = self.encode(few), -(-n_rows // block_rows)
         # The few rows repeated, as time depends on their number only.
         many = rows[np.arange(TIMED_ROWS) % len(rows)]
-        calls, sample, share = sum(map(calls_of_row, self._bound)), self, 1.0
+        calls, sample, share = sum(bound.row_calls for bound in self._bound), self, 1.0
         if TIMED_ROWS * calls > TIMED_CALLS:
             n = max(1, int(self.traits.reference.n_rows * TIMED_CALLS / (TIMED_ROWS * calls)))
             sample = copy.copy(self)
             background = self.encode(self.traits.reference.take(slice(0, n)), "background")
             sample._bind(Reference(background, np.full(n, 1.0 / n)))
-            share = calls / sum(map(calls_of_row, sample._bound))
+            share = calls / sum(bound.row_calls for bound in sample._bound)
         one, each = seconds_by_size(lambda n: sample._solved(many[:n], semivalue, order), TIMED_ROWS, patience=PATIENCE)
         solving = stacks_cost(self._widths, n_rows, self.traits.n_outputs, order)
         # Of a call, and of its rows
@@ -247,16 +248,14 @@ class AdditiveForm:
         """Return f(x) by the formula, of shape (n_rows, n_outputs)."""
         total = np.zeros((len(rows), len(self.intercept))) + self.intercept
         for block in self.blocks:
-            if len(block.columns):
-                total += block.evaluate(rows).sum(axis=1)
+            total += block.evaluate(rows).sum(axis=1)
         return total
 
     def scale(self, rows: np.ndarray) -> np.ndarray:
         """Return the magnitudes (n_rows,) of that sum: the constant, each term in any output, and what cancels."""
         total = np.full(len(rows), np.abs(self.intercept).max(initial=0.0)) + self.cancelled(rows)
         for block in self.blocks:
-            if len(block.columns):
-                total += np.abs(block.evaluate(rows)).max(axis=2).sum(axis=1)
+            total += np.abs(block.evaluate(rows)).max(axis=2).sum(axis=1)
         return total
 
     def cancelled(self, rows: np.ndarray) -> np.ndarray | float:

@@ -247,13 +247,13 @@ class SeparateTerms:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundTerms:
+class BoundTerms(Bound):
     """Hold bound terms, each with a table of its own."""
 
     terms: tuple[_BoundProduct | _BoundFunction, ...]
 
     @property
-    def row_calls(self) -> float:
+    def row_calls(self) -> float:  # type: ignore[override]
         return sum(term.row_calls for term in self.terms)
 
     def errors(self, rows: np.ndarray) -> np.ndarray | float:

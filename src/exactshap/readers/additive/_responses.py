@@ -84,11 +84,10 @@ class _PlayerScores:
         rows = self._inner.encode(X, what)
         scores, place = np.zeros((X.n_rows, self._n_players)), 0
         for block in self._form.blocks:
-            if len(block.columns):
-                terms = block.evaluate(rows)[:, :, 0]
-                for k in range(terms.shape[1]):  # one by one, so that a row has the same bits in every batch
-                    scores[:, self._player_of_term[place + k]] += terms[:, k]
-                place += terms.shape[1]
+            terms = block.evaluate(rows)[:, :, 0]
+            for k in range(terms.shape[1]):  # one by one, so that a row has the same bits in every batch
+                scores[:, self._player_of_term[place + k]] += terms[:, k]
+            place += terms.shape[1]
         return scores
 
     def sizes(self, X: Table) -> np.ndarray:
@@ -111,9 +110,8 @@ class TermFactors:
 
     def __init__(self, inner: AdditiveReader, background: Table | None = None) -> None:
         self._inner, self._form, self._owner = inner, inner.form, inner.owners()
-        self._blocks = [block for block in inner.form.blocks if len(block.columns)]
         self._rows = inner.encode(inner.traits.reference if background is None else background, "background")
-        self._absent = [block.evaluate(self._rows) for block in self._blocks]
+        self._absent = [block.evaluate(self._rows) for block in self._form.blocks]
         self.largest = float(self._form.scale(self._rows).max())  # magnitude that is added up for a background row
         self.intercept = inner.form.intercept
 
@@ -130,7 +128,7 @@ class TermFactors:
     def _of_row(self, row: np.ndarray) -> list[Factor]:
         """Return the factors of one row, added up for the same players, single players first."""
         everyone, factors = tuple(range(self._inner.traits.n_players)), dict[tuple[int, ...], np.ndarray]()
-        for block, absent in zip(self._blocks, self._absent, strict=True):
+        for block, absent in zip(self._form.blocks, self._absent, strict=True):
             # Values of all terms, by which players come from the row
             values = {(): absent, everyone: np.broadcast_to(block.evaluate(row), absent.shape)}
             for l, columns in enumerate(block.columns):

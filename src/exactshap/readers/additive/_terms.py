@@ -21,7 +21,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -47,11 +47,19 @@ class Reference:
     weights: np.ndarray
 
 
-class Bound(Protocol):
-    """Describe a bound block; with ``streams`` it stores no values of terms, so that rows need not be cut."""
+class Bound:
+    """Hold a block of terms, bound to a background."""
+
+    streams = False  # whether it stores no values of terms, so that rows need not be cut
+    row_calls = 0.0  # evaluations for one row, of which forecasts know the time
 
     def stacks(self, rows: np.ndarray) -> Iterable[Stack | Monomials]:
         """Yield the coalition values of the terms for some encoded rows."""
+        raise NotImplementedError
+
+    def errors(self, rows: np.ndarray) -> np.ndarray | float:
+        """Return a bound ([n_rows,]) on the errors of mixed coalitions' values besides rounding."""
+        return 0.0
 
 
 class TermBlock(Protocol):
@@ -122,11 +130,6 @@ def row_products(rows: np.ndarray, tensor: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows[:, None, :] * tensor.T).sum(axis=2)
 
 
-def calls_of_row(bound: object) -> float:
-    """Return the number of evaluations for one row, for forecasts."""
-    return float(getattr(bound, "row_calls", 0.0))
-
-
 # -- one player each -----------------------------------------------------------------------------------------------------
 
 
@@ -152,12 +155,12 @@ class LinearTerms:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundLinear:
+class BoundLinear(Bound):
     """Hold a linear model bound to a background; it has its own kernel."""
 
     linear: Handle
     means: np.ndarray  # of the background's columns, in extended precision
-    streams: ClassVar[bool] = True
+    streams = True
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack]:
         model = cast(Linear, self.linear.value)
@@ -182,7 +185,7 @@ class ColumnTerms:
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundColumns:
+class _BoundColumns(Bound):
     block: ColumnTerms
     players: tuple[tuple[int, ...], ...]
     mean: np.ndarray
@@ -293,11 +296,11 @@ class _MonomialsOfSize:
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundMonomials:
+class _BoundMonomials(Bound):
     sizes: tuple[_MonomialsOfSize, ...]
 
     @property
-    def streams(self) -> bool:
+    def streams(self) -> bool:  # type: ignore[override]
         return all(terms.are_streamed for terms in self.sizes)
 
     def stacks(self, rows: np.ndarray) -> Iterator[Stack | Monomials]:

@@ -281,7 +281,7 @@ def explain_terms(model: Model, X: TableLike, *, output: Any = "auto") -> TermSc
             f"{type(model).__name__} is not a sum of terms of its own columns",
             do="Explain its columns with exactshap.Explainer, pairs of them with index='k-sii', order=2",
         )
-    encoded, blocks = reader.encode(table), [block for block in reader.form.blocks if len(block.columns)]
+    encoded, blocks = reader.encode(table), reader.form.blocks
     values = np.concatenate(
         [np.zeros((table.n_rows, 0, reader.traits.n_outputs)), *(block.evaluate(encoded) for block in blocks)], axis=1
     )

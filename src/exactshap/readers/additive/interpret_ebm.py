@@ -294,7 +294,7 @@ def _c_strides(shape: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _BoundBins:
+class _BoundBins(Bound):
     terms: tuple[_FoldedTable, ...]
 
     __getstate__ = copied_state
