@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import numpy as np
@@ -143,29 +143,32 @@ def _comparisons_of(model: Model) -> Iterator[Comparison]:
         if id(held) in seen or isinstance(held, _ATOMS):
             continue
         seen[id(held)] = held
-        for one in _of_object(path, held, classes):
-            n += 1
-            yield one
-        waiting.extend(_inside(path, held))
+        comparisons, inside = _looked_into(path, held, classes)
+        n += len(comparisons)
+        yield from comparisons
+        waiting.extend(inside)
 
 
-def _of_object(path: str, held: Foreign, classes: set[type]) -> Iterator[Comparison]:
-    """Yield the comparisons of one object."""
+def _looked_into(path: str, held: Foreign, classes: set[type]) -> tuple[list[Comparison], Iterable[tuple[str, Foreign]]]:
+    """Return the comparisons of one object, and what it holds, with paths."""
     if isinstance(held, np.ndarray):
-        yield _items(path, held) if held.dtype.hasobject else _numbers(path, held)
-    elif isinstance(held, list):
-        yield _items(path, held)
-    elif isinstance(held, dict):
-        yield _names(path, held, None)
-    elif (attributes := _attributes(held)) is not None:
-        kind = type(held)
-        yield _names(kind.__name__, attributes, kind)
-        yield from _of_library(path, held)
-        if kind not in classes:
-            classes.add(kind)
-            yield _methods(kind)
-    else:
-        yield from _of_library(path, held)
+        if not held.dtype.hasobject:
+            return [_numbers(path, held)], ()
+        return [_items(path, held)], ((path, item) for item in _items_of(held))
+    if isinstance(held, (list, tuple)):
+        # A name in front is that of a step.
+        return [_items(path, held)] if isinstance(held, list) else [], ((path, item) for item in held)
+    if isinstance(held, dict):
+        return [_names(path, held, None)], [(f"{path}[{key!r}]", item) for key, item in list(held.items())]
+    if isinstance(held, MethodType):
+        return [], [(type(held.__self__).__name__, held.__self__)]
+    if (attributes := _attributes(held)) is None:
+        return [*_of_library(path, held)], ()
+    kind = type(held)
+    methods = [] if kind in classes else [_methods(kind)]
+    classes.add(kind)
+    inside = [(f"{kind.__name__}.{key}", item) for key, item in list(attributes.items()) if key not in _WITHOUT_EFFECT]
+    return [_names(kind.__name__, attributes, kind), *_of_library(path, held), *methods], inside
 
 
 def _of_library(path: str, held: Foreign) -> Iterator[Comparison]:
@@ -182,22 +185,6 @@ def _of_library(path: str, held: Foreign) -> Iterator[Comparison]:
         yield _answers(path, held, lambda booster: booster.feature_importance("gain").tobytes())
     elif "catboost.core.CatBoost" in known:
         yield _answers(path, held, lambda model: (model.get_scale_and_bias(), model.get_leaf_values().tobytes()))
-
-
-def _inside(path: str, held: Foreign) -> Iterator[tuple[str, Foreign]]:
-    """Yield what an object holds, with paths."""
-    if isinstance(held, np.ndarray):
-        yield from ((path, item) for item in _items_of(held)) if held.dtype.hasobject else ()
-    elif isinstance(held, (list, tuple)):
-        # A name in front is that of a step.
-        yield from ((path, item) for item in held)
-    elif isinstance(held, dict):
-        yield from ((f"{path}[{key!r}]", item) for key, item in list(held.items()))
-    elif isinstance(held, MethodType):
-        yield type(held.__self__).__name__, held.__self__
-    elif (attributes := _attributes(held)) is not None:
-        of_parts = type(held).__name__
-        yield from ((f"{of_parts}.{key}", item) for key, item in list(attributes.items()) if key not in _WITHOUT_EFFECT)
 
 
 def _attributes(held: Foreign) -> dict[str, Foreign] | None:

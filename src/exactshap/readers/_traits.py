@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -117,9 +117,18 @@ class Outputs:
         """Return the explained outputs of a model's answers."""
         return outputs_of(self.numbers, self.single, values)
 
-    def call(self, method: str, settings: Mapping[str, Any] | None = None) -> OwnCall:
-        """Return a call of the model that gives the explained outputs."""
-        return OwnCall(method, settings or {}, self.pick)
+    def call(
+        self,
+        method: str,
+        settings: Mapping[str, Any] | None = None,
+        link: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> OwnCall:
+        """Return a call of the model that gives the explained outputs, perhaps of a function of its answers."""
+        return OwnCall(method, settings or {}, self.pick if link is None else partial(_picked, link, self))
+
+
+def _picked(link: Callable[[np.ndarray], np.ndarray], outputs: Outputs, values: np.ndarray) -> np.ndarray:
+    return outputs.pick(link(values))
 
 
 def target_names(n: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, OwnCall, Request, score_names, sklearn_name
+from exactshap.readers import Outputs, Request, score_names, sklearn_name
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, MonomialTerms, TermBlock
 from exactshap.readers.additive.response import with_response
@@ -57,7 +57,7 @@ def read_naive_bayes(model: Model, request: Request) -> AdditiveReader:
         blocks=(parts.terms(is_margin, chosen),),
         intercept=_of_outputs(parts.prior, is_margin, chosen),
         encode=functools.partial(_categories, model, request.feature_names) if name == "CategoricalNB" else None,
-        own_call=OwnCall("predict_joint_log_proba", finish=functools.partial(_in_unit, is_margin, outputs)),
+        own_call=outputs.call("predict_joint_log_proba", link=_margin if is_margin else None),
         n_columns=parts.n_columns,
         outputs=outputs,
         unit=f"log-odds of class {names[0]}" if is_margin else "joint log-likelihood",
@@ -172,8 +172,8 @@ def _terms(likelihoods: Likelihoods, is_margin: bool, chosen: list[int], rows: n
     return np.moveaxis(_of_outputs(likelihoods(rows), is_margin, chosen), 0, 2)
 
 
-def _in_unit(is_margin: bool, outputs: Outputs, likelihoods: np.ndarray) -> np.ndarray:
-    return outputs.pick(np.diff(likelihoods, axis=1) if is_margin else likelihoods)
+def _margin(likelihoods: np.ndarray) -> np.ndarray:
+    return np.diff(likelihoods, axis=1)
 
 
 def _size(likelihoods: Likelihoods, prior: np.ndarray, rows: np.ndarray) -> np.ndarray:

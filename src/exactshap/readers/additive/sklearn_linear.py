@@ -76,13 +76,7 @@ class LinearParts:
 
     def call(self, outputs: Outputs) -> OwnCall:
         """Return the documented call that predicts the linear parts, which a pipeline also has."""
-        if self.link is None:
-            return outputs.call(self.method)
-        return OwnCall(self.method, finish=functools.partial(_in_link_space, self.link, outputs))
-
-
-def _in_link_space(link: Callable[[np.ndarray], np.ndarray], outputs: Outputs, values: np.ndarray) -> np.ndarray:
-    return outputs.pick(link(values))
+        return outputs.call(self.method, link=self.link)
 
 
 def is_logistic(model: Model) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,12 +15,10 @@ from exactshap.readers import (
     DelegatingReader,
     Offset,
     Outputs,
-    OwnCall,
     Reader,
     Request,
     fitted_names,
     is_of_target,
-    outputs_of,
     sklearn_name,
 )
 from exactshap.readers import read as read_any
@@ -123,8 +119,7 @@ def read_target(model: Model, request: Request) -> Reader:
     if logarithm is not None:
         name, rate, shift = logarithm
         if not asks_target:
-            finish = functools.partial(_logarithms, back.func, inner.traits.single_output)
-            reader = TargetReader(model, inner, finish, f"{name} of the target")
+            reader = TargetReader(model, inner, f"{name} of the target", link=back.func)
             # A logarithm undoes an exponential: their rounding is that of numbers about 1
             reader.traits = reader.traits.with_rounding(floor=reader.traits.rounding.floor + 1.0)
             return reader
@@ -132,8 +127,7 @@ def read_target(model: Model, request: Request) -> Reader:
     else:
         zero, one = (0.0, 1.0) if identity else np.ravel(back.inverse_transform(np.array([[0.0], [1.0]])))
         factor, shift = float(one - zero), float(zero)
-    finish = functools.partial(outputs_of, list(range(inner.traits.n_outputs)), inner.traits.single_output)
-    return TargetReader(model, inner, finish, "target", factor=factor, shift=shift)
+    return TargetReader(model, inner, "target", factor=factor, shift=shift)
 
 
 def _require_target(model: Model, inner: Reader) -> None:
@@ -158,17 +152,13 @@ def _read_several(model: Model, request: Request, scaler: Model, logarithm: str 
     members, shift = [Member(inner, np.diag(one - zero)[:, outputs.numbers])], zero[outputs.numbers]
     call, unit = outputs.call("predict"), "target"
     if logarithm is not None:
-        call = OwnCall("predict", finish=functools.partial(_picked_logarithms, model.transformer_.func, outputs))
+        call = outputs.call("predict", link=model.transformer_.func)
         unit = f"{logarithm} of the target"
     reader = SumReader(model, request, members, call, outputs=outputs, unit=unit, constant=shift)
     # A logarithm undoes an exponential: their rounding is that of numbers about 1
     floor = reader.traits.rounding.floor + float(np.abs(shift).max()) + float(logarithm is not None)
     reader.traits = reader.traits.with_rounding(floor=floor)
     return reader
-
-
-def _picked_logarithms(logarithm: np.ufunc, outputs: Outputs, values: np.ndarray) -> np.ndarray:
-    return outputs.pick(logarithm(values))
 
 
 def _exponential(model: Model, request: Request, rate: float, logarithm: Reader) -> Reader:
@@ -196,18 +186,13 @@ def _exponential(model: Model, request: Request, rate: float, logarithm: Reader)
 
 
 class TargetReader(AffineReader):
-    """Explain factor * f(x) + shift by the model's own predictions, finished."""
+    """Explain factor * f(x) + shift by a function of the model's own predictions."""
 
-    def __init__(
-        self, model: Model, inner: Reader, finish: Callable[[np.ndarray], np.ndarray], unit: str, **affine: float
-    ) -> None:
-        name, call = f"{type(model).__name__}({inner.traits.model_name})", OwnCall("predict", finish=finish)
+    def __init__(self, model: Model, inner: Reader, unit: str, link: np.ufunc | None = None, **affine: float) -> None:
+        outputs = Outputs(inner.traits.output_names, list(range(inner.traits.n_outputs)), inner.traits.single_output)
+        name, call = f"{type(model).__name__}({inner.traits.model_name})", outputs.call("predict", link=link)
         super().__init__(inner, model=model, model_name=name, unit=unit, own_call=call, offset=Offset(), **affine)
 
     def predict(self, X: Table) -> np.ndarray:
         assert self.traits.own_call is not None
         return own_answers(self.traits.model, self.traits.own_call, X)
-
-
-def _logarithms(logarithm: np.ufunc, single: bool, values: np.ndarray) -> np.ndarray:
-    return outputs_of([0], single, np.asarray(logarithm(values)))
