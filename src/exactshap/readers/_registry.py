@@ -253,7 +253,7 @@ def read(model: Model, request: Request) -> Reader:
         # Only the outermost model takes all columns, as they come: steps inside drop and encode some.
         if request.players is not None:
             raise
-        return _read_conditional(model, request)
+        return _function("exactshap.readers.conditional.conditional")(model, request)
     except (UnknownNameError, UnsupportedModelError, UnsupportedStructureError) as error:
         if _calls_probabilities(model, request):
             return _read_probabilities(model, request, error)
@@ -313,7 +313,7 @@ def _read(model: Model, request: Request) -> Reader:
         do = f"Pass a fitted estimator, such as {'model' if model is None else model.__name__ + '()'}.fit(X, y)"
         raise InputTypeError("`model` must be a fitted model", f"Got {got}", do)
     if isinstance(model, (str, PathLike)) and str(model).lower().endswith(".onnx"):
-        return importlib.import_module("exactshap.readers.wrappers.onnx").read(model, request)
+        return _function("exactshap.readers.wrappers.onnx")(model, request)
     known = known_class(model)
     # Entry points are searched only for unknown models, as that takes milliseconds.
     if known is None and hasattr(model, "predict"):
@@ -321,9 +321,7 @@ def _read(model: Model, request: Request) -> Reader:
         known = known_class(model)
     # Before the family, as conditional means of trees and others are estimated from predictions alone.
     if _is_conditional(model, known, request.value_function):
-        if request.players is not None:
-            raise NoConditionalMeans
-        return _read_conditional(model, request)
+        raise NoConditionalMeans
     # A subclass with its own predict must not be read as its parent, which is another function.
     if known is not None and (changed := replaced(model, known)):
         return _read_method(model, known, changed, request)
@@ -338,21 +336,16 @@ def _read(model: Model, request: Request) -> Reader:
             raise
     # Of the class, as some models answer every name with a function (LightGBM's CVBooster)
     if all(callable(getattr(type(model), name, None)) for name in ("partial", "get_all_unique_fs")):
-        return importlib.import_module("exactshap.readers.additive.additive_model").read_structured(model, request)
+        return _function("exactshap.readers.additive.additive_model:read_structured")(model, request)
     if callable(model):
-        return importlib.import_module("exactshap.readers.black_box.function").read(model, request)
+        return _function("exactshap.readers.black_box.function")(model, request)
     # Which of its methods is meant is for the user to say, and a library's model is never sampled unasked
     raise UnsupportedModelError(_unknown(model))
 
 
-def _read_conditional(model: Model, request: Request) -> Reader:
-    """Read a model by conditional means of its predictions."""
-    return importlib.import_module("exactshap.readers.conditional.conditional").read(model, request)  # type: ignore[no-any-return]
-
-
 def read_every_class(model: Model, request: Request) -> Reader:
     """Read the probabilities of all classes where they are exact, also of two."""
-    return importlib.import_module("exactshap.readers.wrappers.sklearn_ensembles").read_every_class(model, request)  # type: ignore[no-any-return]
+    return _function("exactshap.readers.wrappers.sklearn_ensembles:read_every_class")(model, request)
 
 
 def _is_conditional(model: Model, known: type | None, value_function: str) -> bool:
@@ -388,12 +381,16 @@ def require_own_prediction(model: Model) -> None:
 
 def _reader_of(model: Model) -> Callable[[Model, Request], Reader]:
     """Return the function that reads a model; another family may read some models of a class."""
-    name, _, function = _module(model).partition(":")
-    module = importlib.import_module(name)
-    if elsewhere := getattr(module, "reader_elsewhere", lambda _: None)(model):
-        name, _, function = elsewhere.partition(":")
-        module = importlib.import_module(name)
-    return getattr(module, function or "read")  # type: ignore[no-any-return]
+    where = _module(model)
+    module = importlib.import_module(where.partition(":")[0])
+    elsewhere = getattr(module, "reader_elsewhere", lambda _: None)(model)
+    return _function(elsewhere or where)
+
+
+def _function(where: str) -> Callable[[Model, Request], Reader]:
+    """Return a function of a module, "module:function" or "module" for its ``read``."""
+    name, _, function = where.partition(":")
+    return getattr(importlib.import_module(name), function or "read")  # type: ignore[no-any-return]
 
 
 def _module(model: Model) -> str:
