@@ -23,7 +23,7 @@ from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain, solve
 from exactshap.errors import BudgetError, ExplanationWarning, UnknownNameError, UnsupportedStructureError
 from exactshap.games import OracleGame
-from exactshap.readers.responses import Orders, sample_orders
+from exactshap.readers.responses import sample_orders
 from exactshap.trees import convert, decisions, margin
 from exactshap.trees.ensemble import Hybrids
 from reader_checks import check_answers
@@ -363,7 +363,7 @@ def test_scores_without_interactions_have_no_slope():
     moves = RNG.normal(size=(3, 5))
     along = along_of(lambda z, masks: 1e3 + masks @ moves[z], 5, 3)
     exact = moves.mean(axis=0)[:, None]
-    sample = sample_orders(along, lambda scores: np.exp(scores - 1e3), np.full(3, 1 / 3), exact, 20, Orders(0))
+    sample = sample_orders(along, lambda scores: np.exp(scores - 1e3), np.full(3, 1 / 3), exact, 20, 0)
     assert np.abs(sample.slopes).max() < 1e-3
     rise = np.mean(np.exp(moves.sum(axis=1)) - 1.0)
     np.testing.assert_allclose(sample.values.sum() + (exact @ sample.slopes).sum(), rise, rtol=RESPONSE)
@@ -378,7 +378,7 @@ def test_a_player_that_no_order_moves_has_an_error():
         return 3.0 * masks[..., :3].all(axis=-1) - 2.0 * masks[..., 2:6].all(axis=-1) + masks[..., 4] + 100.0 * joined
 
     exact = solve(OracleGame(lambda masks: value(0, masks), 16), method="enumeration").values[:, None]
-    sample = sample_orders(along_of(value, 16, 10), np.tanh, np.full(10, 0.1), exact, 20, Orders(0))
+    sample = sample_orders(along_of(value, 16, 10), np.tanh, np.full(10, 0.1), exact, 20, 0)
     missed = np.abs(exact[-1] @ sample.slopes)
     assert sample.values[-1] == 0.0
     assert 0.1 * missed < np.sqrt(sample.variance[-1]) <= missed
@@ -394,7 +394,7 @@ def test_orders_that_happen_to_agree_are_no_certainty():
 
     games = [partial(value, z) for z in range(10)]
     exact = np.mean([solve(OracleGame(game, 14), method="enumeration").values for game in games], axis=0)[:, None]
-    sample = sample_orders(along_of(value, 14, 10), np.tanh, np.full(10, 0.1), exact, 2, Orders(0))
+    sample = sample_orders(along_of(value, 14, 10), np.tanh, np.full(10, 0.1), exact, 2, 0)
     assert np.sqrt(sample.variance[-1]) > 1e-3
 
 

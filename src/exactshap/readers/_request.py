@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -182,11 +181,6 @@ def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, o
     # The background's names are used only if their number is right; a wrong number is refused later.
     if request.background is not None and request.background.names is not None and request.background.n_columns == n_columns:
         return request.background.names
-    return _numbered(n_columns)
-
-
-@functools.lru_cache(maxsize=16)
-def _numbered(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{j}" for j in range(n_columns))
 
 

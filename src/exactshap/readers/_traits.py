@@ -117,14 +117,9 @@ class Outputs:
         """Return the explained outputs of a model's answers."""
         return outputs_of(self.numbers, self.single, values)
 
-    def call(
-        self,
-        method: str,
-        settings: Mapping[str, Any] | None = None,
-        link: Callable[[np.ndarray], np.ndarray] | None = None,
-    ) -> OwnCall:
+    def call(self, method: str, link: Callable[[np.ndarray], np.ndarray] | None = None) -> OwnCall:
         """Return a call of the model that gives the explained outputs, perhaps of a function of its answers."""
-        return OwnCall(method, settings or {}, self.pick if link is None else partial(_picked, link, self))
+        return OwnCall(method, finish=self.pick if link is None else partial(_picked, link, self))
 
 
 def _picked(link: Callable[[np.ndarray], np.ndarray], outputs: Outputs, values: np.ndarray) -> np.ndarray:

@@ -109,9 +109,15 @@ class AdditiveReader(Reader):
         """Compare the terms with the model's own predictions. A subclass may predict in another way."""
         rows = self.traits.reference.take(slice(0, min(CHECKED_ROWS, self.traits.reference.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
-        limit = self.limit(own, self.form.scale(encoded))
-        method = "predict" if self.form.own_call is None else self.form.own_call.method
-        self.form.check(encoded, own, limit, owner=self.traits.model_name, method=method)
+        limit, terms = self.limit(own, self.form.scale(encoded)), self.form.evaluate(encoded)
+        is_right = np.abs(own - terms).max(axis=1) <= limit
+        if not is_right.all():
+            i, method = int(np.argmin(is_right)), "predict" if self.form.own_call is None else self.form.own_call.method
+            raise UnsupportedStructureError(
+                f"{self.traits.model_name} does not predict the sum of its terms",
+                f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
+                f"Explain its {method} as a black box: Explainer(model.{method}, background)",
+            )
         # A constant, which may be 0, does not show the size of values: the certificate counts the digits left
         if is_constant := float(np.ptp(own)) == 0.0:
             self.traits = replace(self.traits, rounding=replace(self.traits.rounding, cancels=True))
@@ -261,15 +267,3 @@ class AdditiveForm:
     def cancelled(self, rows: np.ndarray) -> np.ndarray | float:
         """Return the magnitudes ([n_rows,]) that cancel inside the model's own arithmetic."""
         return 0.0 if self.magnitude is None else self.magnitude(rows)
-
-    def check(self, rows: np.ndarray, own: np.ndarray, limit: np.ndarray, *, owner: str, method: str) -> None:
-        """Refuse a model with predictions that are not the sum of its terms."""
-        terms = self.evaluate(rows)
-        if np.all(is_right := np.abs(own - terms).max(axis=1) <= limit):
-            return
-        i = int(np.argmin(is_right))
-        raise UnsupportedStructureError(
-            f"{owner} does not predict the sum of its terms",
-            f"For background row {i} it predicts {own[i].tolist()}, its terms give {terms[i].tolist()}",
-            f"Explain its {method} as a black box: Explainer(model.{method}, background)",
-        )

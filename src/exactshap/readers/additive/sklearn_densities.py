@@ -209,7 +209,8 @@ def read_quadratic(model: Model, request: Request) -> AdditiveReader:
 
     .. math:: (x - \mu) \cdot A (x - \mu) = z \cdot A z - 2\, \delta \cdot A z + \delta \cdot A \delta, \qquad z = x - m, \; \delta = \mu - m
     """
-    forms, names, unit = _KINDS[sklearn_name(model)](model)
+    forms, unit = _FORMS[sklearn_name(model)](model)
+    names = score_names(model.classes_) if hasattr(model, "classes_") else ("decision function",)
     centre = np.mean([form.centre for form in forms], axis=0)
     coefficients, constants = (np.stack(parts, axis=-1) for parts in zip(*(_expanded(f, centre) for f in forms), strict=True))
     if len(forms) == 2:  # the log-odds of the second class
@@ -223,21 +224,21 @@ def read_quadratic(model: Model, request: Request) -> AdditiveReader:
         encode=functools.partial(_encode, type(model).__name__, request.feature_names, centre),
         n_columns=len(centre),
         outputs=outputs,
-        unit=unit,
+        unit=f"{unit} of class {names[0]}" if len(forms) == 2 else unit,
         magnitude=functools.partial(_magnitude, forms, centre),
         own_call=outputs.call("decision_function"),
     )
     return AdditiveReader(model, request, form)
 
 
-def _envelope(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+def _envelope(model: Model) -> tuple[list[Form], str]:
     """Return the negative squared Mahalanobis distance minus the threshold."""
     precision = np.asarray(model.get_precision(), float)
     form = Form(np.asarray(model.location_, float), -precision, -float(model.offset_))
-    return [form], ("decision function",), "decision function"
+    return [form], "decision function"
 
 
-def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+def _discriminant(model: Model) -> tuple[list[Form], str]:
     """Return the logarithms of prior times density of the classes."""
     forms = []
     for mean, rotation, scaling, prior in zip(model.means_, model.rotations_, model.scalings_, model.priors_, strict=True):
@@ -247,11 +248,10 @@ def _discriminant(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
         forms.append(
             Form(np.asarray(mean, float), 0.5 * (matrix + matrix.T), float(np.log(prior) - 0.5 * np.log(scaling).sum()))
         )
-    names = score_names(model.classes_)
-    return forms, names, f"log-odds of class {names[0]}" if len(names) == 1 else "joint log-likelihood"
+    return forms, "log-odds" if len(forms) == 2 else "joint log-likelihood"
 
 
-def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
+def _centroids(model: Model) -> tuple[list[Form], str]:
     """Return negative squared distances to the centroids, and twice the log priors."""
     if model.metric != "euclidean":
         do = "Fit it with metric='euclidean'"
@@ -264,8 +264,7 @@ def _centroids(model: Model) -> tuple[list[Form], tuple[str, ...], str]:
         Form(np.asarray(centroid, float), matrix, 2.0 * float(np.log(prior)))
         for centroid, prior in zip(model.centroids_, model.class_prior_, strict=True)
     ]
-    names = score_names(model.classes_)
-    return forms, names, f"decision function of class {names[0]}" if len(names) == 1 else "decision function"
+    return forms, "decision function"
 
 
 def _expanded(form: Form, centre: np.ndarray) -> tuple[np.ndarray, float]:
@@ -297,7 +296,7 @@ def _magnitude(forms: list[Form], centre: np.ndarray, rows: np.ndarray) -> np.nd
     return sizes
 
 
-_KINDS: dict[str, Callable[[Model], tuple[list[Form], tuple[str, ...], str]]] = {
+_FORMS: dict[str, Callable[[Model], tuple[list[Form], str]]] = {
     "EllipticEnvelope": _envelope,
     "NearestCentroid": _centroids,
     "QuadraticDiscriminantAnalysis": _discriminant,

@@ -21,7 +21,6 @@ from exactshap.readers.responses._links import normalised as normalised
 from exactshap.readers.responses._links import probabilities as probabilities
 from exactshap.readers.responses._links import sigmoid as sigmoid
 from exactshap.readers.responses._links import temperature as temperature
-from exactshap.readers.responses._orders import Orders as Orders
 from exactshap.readers.responses._orders import sample_orders as sample_orders
 from exactshap.readers.responses._products import ProductScores as ProductScores
 from exactshap.readers.responses._sampled import OPTIONS as SAMPLING_OPTIONS

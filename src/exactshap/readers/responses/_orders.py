@@ -38,6 +38,7 @@ import numpy as np
 
 from exactshap._native import kernel
 from exactshap._runtime.checks import checked_generator
+from exactshap._runtime.slices import slices
 
 # Orders of players as places (n_background, n_orders, n_players) -> scores (n_background, n_scores, n_orders, n_players + 1)
 Along = Callable[[np.ndarray], np.ndarray]
@@ -61,25 +62,12 @@ class OrderSample:
     scale: float  # the mean over the background of the largest response on the way, which may be far above those at its ends
 
 
-class Orders:
-    """Draw random orders of players: the same ones for every row, as places of the players."""
-
-    def __init__(self, seed: object) -> None:
-        self._seed, self._kept = seed, dict[tuple[int, ...], np.ndarray]()
-
-    def chunks(self, n_background: int, n_pairs: int, n_players: int, step: int) -> Iterator[np.ndarray]:
-        """Yield ``n_pairs`` orders for each background row, ``(n_background, n_some, n_players)`` with at most ``step`` at a time."""
-        shape = n_background, n_pairs, n_players
-        if n_pairs <= step and shape in self._kept:
-            yield self._kept[shape]
-            return
-        rng = checked_generator(self._seed)
-        for start in range(0, n_pairs, step):
-            players = np.tile(np.arange(n_players, dtype=np.int32), (n_background, min(step, n_pairs - start), 1))
-            places = rng.permuted(players, axis=2)
-            if n_pairs <= step:
-                self._kept = {shape: places}
-            yield places
+def _orders(random_state: object, n_background: int, n_pairs: int, n_players: int, step: int) -> Iterator[np.ndarray]:
+    """Yield random orders as places of the players, ``(n_background, n_some, n_players)`` with at most ``step`` at a time."""
+    rng = checked_generator(random_state)
+    for some in slices(n_pairs, step):
+        players = np.tile(np.arange(n_players, dtype=np.int32), (n_background, some.stop - some.start, 1))
+        yield rng.permuted(players, axis=2)
 
 
 def sample_orders(
@@ -88,17 +76,17 @@ def sample_orders(
     weights: np.ndarray,
     exact: np.ndarray,
     n_pairs: int,
-    orders: Orders,
+    random_state: object,
 ) -> OrderSample:
     """Return the mean differences along ``n_pairs`` orders and their reverses for each background row, and their variance.
 
-    ``exact (n_players, n_scores)`` are the values of the scores themselves.
+    ``exact (n_players, n_scores)`` are the values of the scores themselves. A seed gives every row the same orders.
     """
     n_players, n_scores = exact.shape
     # Of all background rows at a time, so that the slopes are those of all
     step = max(MIN_PAIRS, CHUNK_SCORES // (2 * len(weights) * n_scores * (n_players + 1)))
     left, fitted, sizes, slopes, largest = _Means(n_pairs), _Means(n_pairs), np.zeros(()), None, np.zeros(len(weights))
-    for forwards in orders.chunks(len(weights), n_pairs, n_players, step):
+    for forwards in _orders(random_state, len(weights), n_pairs, n_players, step):
         scores = along(np.concatenate([forwards, n_players - 1 - forwards], axis=1))
         responses = respond(scores)
         largest = np.maximum(largest, np.abs(responses).max(axis=(1, 2, 3)))

@@ -26,7 +26,7 @@ from exactshap.games import OracleGame
 from exactshap.readers import Reader, Request, solve_moving
 from exactshap.readers.responses._exact import CHUNK_VALUES, LinkedReader
 from exactshap.readers.responses._links import Response
-from exactshap.readers.responses._orders import CHUNK_SCORES, MIN_PAIRS, Along, Orders, OrderSample, sample_orders
+from exactshap.readers.responses._orders import CHUNK_SCORES, MIN_PAIRS, Along, OrderSample, sample_orders
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, choose, n_calls, player_sets, seconds_besides_calls
 
@@ -163,17 +163,16 @@ class SampledResponse(LinkedReader[RowScores]):
         """Solve row by row what the exact values of the score leave over."""
         # phi(m) of all rows at once, which is exact.
         score = self.inner.solve(X, semivalue, order)
-        orders = Orders(self.options["random_state"])
         for i, (scores, _) in enumerate(self._rows(X)):
-            yield self._solved(scores, score, i, semivalue, order, orders)
+            yield self._solved(scores, score, i, semivalue, order)
 
-    def _solved(self, scores: RowScores, score: Solution, i: int, semivalue: Semivalue, order: int, orders: Orders) -> Solution:
+    def _solved(self, scores: RowScores, score: Solution, i: int, semivalue: Semivalue, order: int) -> Solution:
         controlled, live = self._controlled(scores), scores.players
         settings = {name: value for name, value in self.options.items() if value is not None}
         if self.hybrids.has_orders and len(live) <= self._enumerated_players:
             settings.pop("tol", None)  # all coalitions are exact
         if self._pairs(len(live), semivalue, order):
-            found = self._of_orders(scores, controlled, score, i, orders)
+            found = self._of_orders(scores, controlled, score, i)
             if found is not None:
                 return found
             settings.pop("tol")
@@ -199,10 +198,10 @@ class SampledResponse(LinkedReader[RowScores]):
         part = self._with_score(replace(found.part, method=method), game, game.slopes, score, i)
         return replace(found, part=part).as_batch()
 
-    def _of_orders(self, scores: RowScores, game: ControlledGame, score: Solution, i: int, orders: Orders) -> Solution | None:
+    def _of_orders(self, scores: RowScores, game: ControlledGame, score: Solution, i: int) -> Solution | None:
         """Return the Shapley values of one row from orders of the players that matter; None if all coalitions are no more."""
         live = scores.players
-        sample, n_pairs = self._sample_orders(scores.along, _of_scores(score, i)[live], orders)
+        sample, n_pairs = self._sample_orders(scores.along, _of_scores(score, i)[live])
         if sample is None:
             return None
         n_background, shape = len(self._weights), (self.traits.n_players, self.traits.n_outputs)
@@ -223,14 +222,14 @@ class SampledResponse(LinkedReader[RowScores]):
         residual = part.full - part.empty - part.values.sum(axis=0)
         return Solution(part, player_sets(shape[0], 1), residual, n_evaluations).as_batch()
 
-    def _sample_orders(self, along: Along, exact: np.ndarray, orders: Orders) -> tuple[OrderSample | None, int]:
+    def _sample_orders(self, along: Along, exact: np.ndarray) -> tuple[OrderSample | None, int]:
         """Return the sample, and the pairs for each background row; ``tol`` makes as many as it needs."""
         tol, n_players = self.options.get("tol"), len(exact)
         n_pairs = self._pairs(n_players, find("shapley"), 1)
         calls = int(n_calls(n_players, self.options.get("budget"), "regression", tol))
         most = max(n_pairs, calls // (2 * n_players - 2))
         while True:
-            sample = self._sample(along, exact, n_pairs, orders)
+            sample = self._sample(along, exact, n_pairs, self.options["random_state"])
             largest = float(np.sqrt(sample.variance.max(initial=0.0)))
             if tol is None or largest <= tol or n_pairs >= most:
                 break
@@ -243,8 +242,9 @@ class SampledResponse(LinkedReader[RowScores]):
             warnings.warn(message(text, got, "Pass a larger budget="), ExplanationWarning, stacklevel=2)
         return sample, n_pairs
 
-    def _sample(self, along: Along, exact: np.ndarray, n_pairs: int, orders: Orders) -> OrderSample:
-        return sample_orders(along, partial(_answered, self.response.of_scores), self._weights, exact, n_pairs, orders)
+    def _sample(self, along: Along, exact: np.ndarray, n_pairs: int, random_state: object) -> OrderSample:
+        respond = partial(_answered, self.response.of_scores)
+        return sample_orders(along, respond, self._weights, exact, n_pairs, random_state)
 
     def _pairs(self, n_players: int, semivalue: Semivalue, order: int) -> int:
         """Return the pairs of an order and its reverse for each background row, 0 where another way has smaller errors."""
@@ -344,7 +344,7 @@ class SampledResponse(LinkedReader[RowScores]):
         game, masks = self._controlled(row), np.random.default_rng(0).random((TIMED_COALITIONS, self.traits.n_players)) < 0.5
         if method == ORDERS and len(row.players) > 1:
             exact = np.zeros((len(row.players), self.inner.traits.n_outputs))
-            seconds = min(clocked(lambda: self._sample(row.along, exact, TIMED_PAIRS, Orders(0))) for _ in range(2))
+            seconds = min(clocked(lambda: self._sample(row.along, exact, TIMED_PAIRS, 0)) for _ in range(2))
             seconds *= coalitions / (2.0 * TIMED_PAIRS * (self.traits.n_players - 1.0))
         elif method == "enumeration" and row.every() is not None:
             seconds = min(clocked(lambda: self._all_coalitions(row)) for _ in range(2))

@@ -166,17 +166,12 @@ def flat_steps(pipeline: Model) -> list[Any]:
     steps: list[Any] = []
     for _, step in pipeline.steps:
         step = unfrozen(step)
-        if sklearn_name(step) == "Pipeline" or _is_imbalanced(step):
+        if sklearn_name(step) == "Pipeline" or any(cls.__module__ == "imblearn.pipeline" for cls in type(step).__mro__):
             steps += flat_steps(step)
         elif step is not None and not isinstance(step, str) and not hasattr(step, "fit_resample"):
             # Samplers of imbalanced-learn are left out: they change the training rows only.
             steps.append(step)
     return steps
-
-
-def _is_imbalanced(step: Model) -> bool:
-    """Say whether a step is a pipeline of imbalanced-learn."""
-    return any(cls.__module__ == "imblearn.pipeline" for cls in type(step).__mro__)
 
 
 def is_unknown(step: Model) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
-from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, target_names
+from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, score_names, target_names
 from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution
@@ -21,10 +21,9 @@ def read_shapley_ridge(model: Model, request: Request) -> Reader:
     if not hasattr(model, "classes_"):
         names = target_names(model.dual_coef_.shape[1] if multiple else 1)
         return _machine(model, request, names, "target", "predict")
-    classes = tuple(map(str, model.classes_))
-    if multiple:
-        return _machine(model, request, classes, "score before the softmax", "decision_function")
-    return _machine(model, request, classes[1:], f"log-odds of class {classes[1]}", "decision_function")
+    names = score_names(model.classes_)
+    unit = "score before the softmax" if multiple else f"log-odds of class {names[0]}"
+    return _machine(model, request, names, unit, "decision_function")
 
 
 def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, method: str) -> Reader:
