@@ -133,10 +133,7 @@ def columns_of(reader: Reader, masks: np.ndarray) -> np.ndarray:
 
 
 def _hand_masked(reader: Reader, X: Table, masks: np.ndarray) -> np.ndarray:
-    """Return mean model predictions over hand-masked rows.
-
-    They take the columns of the coalition from X and the rest from the background.
-    """
+    """Return mean predictions over rows with the columns of the coalition from X, the rest from the background."""
     background = reader.traits.reference
     weights = np.full(background.n_rows, 1.0 / background.n_rows) if reader.traits.weights is None else reader.traits.weights
     rows, references = X.repeat(background.n_rows), background.tile(X.n_rows)

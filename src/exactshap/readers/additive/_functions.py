@@ -204,10 +204,7 @@ def hybrid_means(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, ref
 
 
 def _mean_over_background(term: FunctionTerm, values: np.ndarray, inside: np.ndarray, reference: Reference) -> np.ndarray:
-    """Return f at the first background row plus the mean deviation.
-
-    The order of summation is the same for every coalition, so that a constant column gets exactly zero.
-    """
+    """Return f at the first background row plus the mean deviation, in one order: a constant column gets exactly zero."""
     origin, deviation = np.zeros(()), np.zeros(())
     for z in slices(len(reference.rows), BACKGROUND_CHUNK):
         rows = reference.rows[z]

@@ -225,10 +225,7 @@ def _n_outputs(step: Model, rows: Table | None) -> int:
 
 
 def _inputs_by_prefix(step: Model, n_columns: int) -> np.ndarray | None:
-    """Return each output's input by its name, or None.
-
-    The name begins with the input's ("town_1" of "town"); None where the names do not say.
-    """
+    """Return each output's input, with which its name begins ("town_1" of "town"); None where the names do not say."""
     inputs = [str(name) for name in getattr(step, "feature_names_in_", ())]
     if len(inputs) != n_columns or not hasattr(step, "get_feature_names_out"):
         return None

@@ -41,10 +41,7 @@ def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, 
 
 
 def read_fanova(model: Model, request: Request) -> Reader:
-    """Read f(x) = b + sum_i a_i prod_j (1 + c k~_j(X_ij, x_j)).
-
-    By default its components are read, with a background the kernel machine.
-    """
+    """Read f(x) = b + sum_i a_i prod_j (1 + c k~_j(X_ij, x_j)): its components, with a background the kernel machine."""
     if request.background is None and request.value_function in ("auto", "functional"):
         return FanovaReader(model, request)
     return _machine(model, request, ("target",), "target", "predict")

@@ -232,19 +232,13 @@ class PipelineReader(TransformedReader):
         return as_table(rows, what="transformed X", allow_empty=True)
 
     def _readable(self, X: Table) -> Any:
-        """Return the user's rows in a form the first step may read.
-
-        It is a copy where a step writes to its input, and the column itself where it takes texts.
-        """
+        """Return the rows for the first step: a copy where a step writes to them, the column itself where it takes texts."""
         if takes_texts(self.front[0]):
             return X.column(0)
         return (X.copy() if any(map(writes_to_rows, self.front)) else X).native
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the prediction of the pipeline, or of its last step.
-
-        The step's is taken if no method of the pipeline returns the value.
-        """
+        """Return the prediction of the pipeline; of its last step if no method of the pipeline returns the value."""
         if self.traits.own_call is not None:
             return self.traits.own_call(self.traits.model, self._readable(X))
         rows = self.rows(X)
