@@ -10,7 +10,7 @@ from sklearn.ensemble import (
 )
 
 from exactshap.decompose import decompose_loss
-from exactshap.decompose.r2._losses import loss_form
+from exactshap.decompose.r2._loss import loss_form
 from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.trees import convert
 from oracles import shapley_of

@@ -8,7 +8,7 @@ import pytest
 
 from exactshap import decompose_hsic, decompose_mmd
 from exactshap.decompose.pairwise import Factors
-from exactshap.decompose.pairwise import _kernels as kernels
+from exactshap.decompose.pairwise import _factors as kernels
 from exactshap.errors import InputTypeError
 
 RNG = np.random.default_rng(0)

@@ -122,10 +122,10 @@ def test_a_model_that_predicts_something_else_is_caught(model, monkeypatch):
 
 
 def test_a_long_run_is_announced_and_a_hopeless_one_refused(model, monkeypatch):
-    monkeypatch.setattr("exactshap.decompose.r2._result.WARN_SECONDS", 0.0)
+    monkeypatch.setattr("exactshap.decompose.r2._input.WARN_SECONDS", 0.0)
     with pytest.warns(ExplanationWarning, match=r"'ensemble' game of Gradient\w+ is forecast to take .* s on one core"):
         decompose_r2(model, X, Y, game="ensemble")
-    monkeypatch.setattr("exactshap.decompose.r2._result.REFUSE_SECONDS", 0.0)
+    monkeypatch.setattr("exactshap.decompose.r2._input.REFUSE_SECONDS", 0.0)
     with pytest.raises(BudgetError, match="More than a day"):
         decompose_r2(model, X, Y)
 

@@ -7,8 +7,7 @@ import pytest
 
 from exactshap.decompose import decompose_r2
 from exactshap.decompose.r2 import _games as games
-from exactshap.decompose.r2 import _layout as kernels
-from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
+from exactshap.decompose.r2._games import EnsembleLayout, lay_out
 from exactshap.errors import InputTypeError
 from exactshap.trees import TreeModel, build
 from interruption import interrupted
@@ -133,23 +132,23 @@ def bad_calls():
     layout = laid_out()
     arrays, units, n = layout.arrays, layout.units, layout.trees.n_trees
     decisions, w, out = games._decisions(layout, 0, n), np.ones(20), np.zeros(4)
-    rows, half, met = kernels.Rows(decisions, w, False), games._half_weights(games._table_bits(units) + 1), np.zeros(n)
-    short = kernels.Rows(decisions[:-1], w, False)
+    rows, half, met = games.Rows(decisions, w, False), games._half_weights(games._table_bits(units) + 1), np.zeros(n)
+    short = games.Rows(decisions[:-1], w, False)
     good = (0, n, arrays, units, rows, half, np.zeros(20), met, out)
     codes, rules = np.zeros((len(units.node) - 1, 20), np.uint16), games._rules(units)
-    yield kernels.add_residual_trees, (*good[:1], n + 1, *good[2:])
-    yield kernels.add_residual_trees, (*good[:4], short, *good[5:])
-    yield kernels.add_residual_trees, (*good[:5], half[:-1], *good[6:])
-    yield kernels.add_residual_trees, (*good[:6], np.zeros(19), met, out)
-    yield kernels.add_residual_trees, (*good[:8], np.zeros(3))  # a player has no place
-    table = kernels.Table(layout.X, layout.used, w, True, False)
-    yield kernels.add_shallow_trees, (arrays, layout.nodes, table, half, np.zeros(20), met, out)  # too deep
-    yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, kernels.Rules(*(r[:1] for r in rules)), w, np.zeros((4, 20)))
-    yield kernels.add_tree_rows, (0, n, arrays, units, rows, 0, rules, w, np.zeros((3, 20)))
-    yield kernels.add_ensemble_tree, (n, codes, w, w, units, arrays.player_of_node, half, out)
-    yield kernels.fill_codes, (0, len(codes), units, decisions[: units.node.max()], 0, codes)
-    yield kernels.fill_codes, (0, len(codes), units, decisions, 1, codes)
-    yield kernels.fill_columns, (np.zeros((3, 2)), np.array([2]), False, np.zeros((1, 3)))
+    yield games.add_residual_trees, (*good[:1], n + 1, *good[2:])
+    yield games.add_residual_trees, (*good[:4], short, *good[5:])
+    yield games.add_residual_trees, (*good[:5], half[:-1], *good[6:])
+    yield games.add_residual_trees, (*good[:6], np.zeros(19), met, out)
+    yield games.add_residual_trees, (*good[:8], np.zeros(3))  # a player has no place
+    table = games.Table(layout.X, layout.used, w, True, False)
+    yield games.add_shallow_trees, (arrays, layout.nodes, table, half, np.zeros(20), met, out)  # too deep
+    yield games.add_tree_rows, (0, n, arrays, units, rows, 0, games.Rules(*(r[:1] for r in rules)), w, np.zeros((4, 20)))
+    yield games.add_tree_rows, (0, n, arrays, units, rows, 0, rules, w, np.zeros((3, 20)))
+    yield games.add_ensemble_tree, (n, codes, w, w, units, arrays.player_of_node, half, out)
+    yield games.fill_codes, (0, len(codes), units, decisions[: units.node.max()], 0, codes)
+    yield games.fill_codes, (0, len(codes), units, decisions, 1, codes)
+    yield games.fill_columns, (np.zeros((3, 2)), np.array([2]), False, np.zeros((1, 3)))
 
 
 @pytest.mark.parametrize("case", range(12))

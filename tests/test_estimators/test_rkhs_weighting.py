@@ -16,8 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from exactshap.errors import InputError
 from exactshap.estimators import RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting import Instantiation, MonteCarlo, PolynomialSign, UniformStump
-from exactshap.estimators.rkhs_weighting._gaussian import ExponentialSign, _relu_bracket
-from exactshap.estimators.rkhs_weighting._instantiations import Relu, Sign, Stump
+from exactshap.estimators.rkhs_weighting._instantiations import ExponentialSign, Relu, Sign, Stump, _relu_bracket
 from exactshap.estimators.rkhs_weighting._subsets import Full, GivenSubsets, SubsetDistribution, UniformSubsets
 from tolerances import COORDINATE_DESCENT, EPS, HALF_THE_DIGITS, ITERATED, chance, conditioned, roundings
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from exactshap.errors import InputTypeError
-from exactshap.estimators.rkhs_weighting._gaussian import fill_inner
+from exactshap.estimators.rkhs_weighting._instantiations import fill_inner
 from exactshap.readers.additive._homogeneous import fill_homogeneous
 
 

@@ -11,7 +11,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, InputError, UnknownNameError
 from exactshap.estimators import RKHSWeightingClassifier, RKHSWeightingRegressor
 from exactshap.estimators.rkhs_weighting import MonteCarlo
-from exactshap.estimators.rkhs_weighting._gaussian import Relu, Sign
+from exactshap.estimators.rkhs_weighting._instantiations import Relu, Sign
 from exactshap.estimators.rkhs_weighting._problem import WeightingTerm
 from exactshap.frames import as_table
 from exactshap.readers.additive import _homogeneous, rkhs_weighting

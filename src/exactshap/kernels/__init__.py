@@ -12,10 +12,8 @@ from exactshap.kernels._algebra import Product as Product
 from exactshap.kernels._algebra import Sum as Sum
 from exactshap.kernels._component import Component
 from exactshap.kernels._component import ScaledMixture as ScaledMixture
-from exactshap.kernels._distance import RBF, Cauchy, Chi2, Laplacian
-from exactshap.kernels._dot_product import Linear, Polynomial
-from exactshap.kernels._radial import Matern, RationalQuadratic
-from exactshap.kernels._radial import Radial as Radial
+from exactshap.kernels._families import RBF, Cauchy, Chi2, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
+from exactshap.kernels._families import Radial as Radial
 from exactshap.kernels._sklearn import from_sklearn
 from exactshap.kernels._sklearn import takes_differences as takes_differences
 

@@ -13,9 +13,7 @@ from exactshap._runtime.types import Foreign
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels._algebra import Constant, Kernel, Product, Sum, White
 from exactshap.kernels._component import Component
-from exactshap.kernels._distance import RBF, Chi2, Laplacian
-from exactshap.kernels._dot_product import Linear, Polynomial
-from exactshap.kernels._radial import Matern, RationalQuadratic
+from exactshap.kernels._families import RBF, Chi2, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 
 ROUTE = "Use Explainer(model.predict, background), of a classifier its decision_function or predict_proba, for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 

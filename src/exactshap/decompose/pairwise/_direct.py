@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import PanelBlock, add_distances
+from exactshap.decompose.pairwise._factors import Factors, PanelBlock, add_distances
 
 _ROWS = 128  # of one task
 

@@ -1,4 +1,4 @@
-"""Define what both statistics need: settings, estimates, their averages, their inference."""
+"""Define what both statistics need: settings, estimates, their averages, p-values, errors and intervals."""
 
 from __future__ import annotations
 
@@ -9,19 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_jobs
-from exactshap._runtime.threads import map_in_threads
-from exactshap.decompose.pairwise import _inference as inference
-from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import PanelBlock, fill_gaps
-from exactshap.decompose.pairwise._panels import Progress, blocks_of, panels_of
-from exactshap.errors import BudgetError, InputError, InputTypeError, UnknownNameError, did_you_mean
+from exactshap._runtime.checks import check_count, check_jobs, check_level, checked_generator
+from exactshap._runtime.machine import physical_memory
+from exactshap.decompose.pairwise._factors import Factors, PanelBlock, fill_gaps
+from exactshap.decompose.pairwise._panels import Progress, add_up, blocks_of
+from exactshap.errors import (
+    BudgetError,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    did_you_mean,
+    message,
+    warn,
+)
+from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers import player_sets
 from exactshap.solvers.core import coarse_bound, enough_nodes
 
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
+CORRECTIONS = ("max", "holm", "fdr_bh", "fdr_by", "none")
 # Pooled rows: beyond, even the plain shares of 20 columns take minutes.
 MAX_EXACT_ROWS = 50_000
 # Permutations of a column over all pairs that take as long as its share.
@@ -31,6 +40,117 @@ MAX_EXACT_WORK = 1.6e11
 # Sets of players: 1.6 MB of values, and minutes of work for a thousand rows.
 MAX_SETS = 200_000
 Weights = Callable[[PanelBlock], np.ndarray]
+
+
+def check_inference(n_permutations: int, correction: str, level: float) -> None:
+    """Refuse impossible settings of the inference before anything is computed."""
+    check_count("n_permutations", n_permutations, 0)
+    if correction not in CORRECTIONS:
+        raise UnknownNameError(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS))
+    check_level(level)
+
+
+def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:
+    r"""Warn if no adjusted p-value can be as small as 1 - level, whatever the data.
+
+    .. math:: p_j \ge \frac{m}{1 + B}, \qquad m = 1 \text{ ("max", "fdr_bh", "none")}, \quad
+              n \text{ ("holm")}, \quad \sum_{k \le n} 1/k \text{ ("fdr_by")}
+    """
+    times = {"holm": float(n_values), "fdr_by": float(np.sum(1.0 / np.arange(1, n_values + 1)))}.get(correction, 1.0)
+    smallest, alpha = times / (1 + n_permutations), 1.0 - level
+    # 1 - 0.9 is a little below 0.1 in floating point, which nine permutations reach exactly.
+    if smallest <= alpha * (1.0 + 1e-9):
+        return
+    enough = int(np.ceil(times / alpha * (1.0 - 1e-9))) - 1
+    other = " or correction='max'" if times > 1.0 and 1 / (1 + n_permutations) <= alpha else ""
+    warn(
+        message(
+            f"p-values cannot reach 1 - level = {alpha:.3g}",
+            f"With {n_permutations} permutations, {n_values} shares and correction={correction!r} they are at least {smallest:.3g}",
+            f"Pass n_permutations={enough}{other}",
+        ),
+        ExplanationWarning,
+    )
+
+
+def check_room(n_permutations: int, numbers: int, size: int) -> None:
+    """Refuse permutations that cannot be kept: each has ``numbers`` of ``size`` bytes."""
+    needed = 2.0 * n_permutations * numbers * size  # NumPy copies what it permutes
+    if needed > 0.8 * physical_memory():
+        got = f"They would take {needed / 2.0**30:.3g} GiB"
+        raise BudgetError(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
+
+
+def permutations(n_rows: int, count: int, random_state: object) -> np.ndarray:
+    """Return ``count`` random permutations of the rows, of shape (count, n_rows)."""
+    check_room(count, n_rows, 4)
+    generator = checked_generator(random_state)
+    rows = np.arange(n_rows, dtype=np.int32)
+    return generator.permuted(np.tile(rows, (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int32)
+
+
+def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return p-values adjusted for looking at several shares.
+
+    "holm" (family-wise, Holm 1979), "fdr_bh" and "fdr_by" (false discovery rate, by SciPy), "none", and "max": family-wise
+    by the permutation distribution of the largest studentised share (Westfall & Young 1993), sharper than Holm where the
+    shares move together.
+    """
+    if correction == "none":
+        return p_values.copy()
+    if correction == "holm":
+        order = np.argsort(p_values, kind="stable")
+        # Holm: the k-th smallest p-value times the number of those that are not smaller, made monotone.
+        steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
+        adjusted = np.empty_like(p_values)
+        adjusted[order] = np.minimum(steps, 1.0)
+        return adjusted
+    if correction == "max":
+        return _largest_share(observed, permuted, tolerance)
+    from scipy.stats import false_discovery_control
+
+    return false_discovery_control(p_values, method=correction.removeprefix("fdr_"))
+
+
+def tested(values: np.ndarray, permuted: np.ndarray, n_shares: int, correction: str, tolerance: float) -> dict[str, Any]:
+    r"""Return the fields of a result that permutations give: those of the first values, shares, and of their statistic, if it follows.
+
+    .. math:: p_j = \frac{1 + \#\{b : \phi_j^{(b)} \ge \phi_j\}}{1 + B}
+
+    The observed order counts as one of the permutations, so that p is valid for every B and never 0 (Phipson & Smyth 2010).
+    Values within ``tolerance`` (rounding) are ties.
+    """
+    p_values = (1 + (permuted >= values[:, None] - tolerance).sum(axis=1)) / (1 + permuted.shape[1])
+    shares = slice(n_shares)
+    found: dict[str, Any] = {"p_values": p_values[shares], "null_values": permuted[shares].T}
+    found["p_adjusted"] = adjust(p_values[shares], correction, values[shares], permuted[shares], tolerance)
+    if len(values) > n_shares:
+        found |= {"p_value": float(p_values[n_shares]), "null_totals": permuted[n_shares]}
+    return found
+
+
+def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
+    """Compare each studentised share with the largest one of every permutation; constant shares have z = 0."""
+    # The observed order is one of the permutations, also for mean and spread: all of them are exchangeable.
+    everything = np.column_stack([observed, permuted])
+    spread = everything.std(axis=1, keepdims=True)
+    # A share that only rounds differently has no spread to be measured by.
+    moving = spread > tolerance
+    z = np.where(moving, everything - everything.mean(axis=1, keepdims=True), 0.0) / np.where(moving, spread, 1.0)
+    largest = z.max(axis=0)
+    return (largest[None, :] >= z[:, :1] - 1e-12).mean(axis=1)
+
+
+def jackknife_error(*samples: np.ndarray) -> np.ndarray:
+    r"""Return standard errors (n_values,) from leave-one-out values (n_values, n_rows) of each sample.
+
+    .. math:: \hat\sigma^2 = \sum_s \frac{n_s - 1}{n_s} \sum_i \bigl(\theta_{s,-i} - \bar\theta_{s,-\cdot}\bigr)^2
+    """
+    variance = np.zeros(samples[0].shape[0])
+    for left_out in samples:
+        n = left_out.shape[1]
+        variance += (n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return np.sqrt(variance)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,7 +228,7 @@ class Question:
         """Return the question, or raise an error that names the invalid part."""
         if estimator not in ESTIMATORS:
             raise UnknownNameError(f"Unknown `estimator` {estimator!r}", do=did_you_mean(str(estimator), ESTIMATORS))
-        inference.check_inference(n_permutations, settings.correction, settings.level)
+        check_inference(n_permutations, settings.correction, settings.level)
         check_count("order", order)
         check_jobs(n_jobs)
         return cls(estimator, find(index), order, n_permutations, settings.correction, settings.level, n_jobs)
@@ -149,7 +269,7 @@ class Estimate:
     """Hold shares and, last, the statistic: ``values``, ``std_error`` (n_players + 1,), ``permuted`` (n_players + 1, B).
 
     ``joint_values`` (n_sets - n_players,) belong to the sets of more than one player. ``residual`` and ``tolerance`` compare
-    the fast path with the direct one; ``scale`` bounds the sum of magnitudes.
+    the fast path with the direct one.
     """
 
     values: np.ndarray
@@ -159,6 +279,31 @@ class Estimate:
     residual: float
     tolerance: float
     error_bound: float
+
+    @classmethod
+    def checked(
+        cls,
+        statistic: str,
+        values: np.ndarray,
+        direct: float,
+        question: Question,
+        *,
+        scale: float,
+        size: tuple[int, int],
+        error: float,
+        truncation: float,
+        std_error: np.ndarray | None,
+        permuted: np.ndarray,
+        joint: np.ndarray,
+    ) -> Estimate:
+        """Return an estimate that agrees with the ``direct`` statistic; ``size``: rows and columns, ``error``: of a radial kernel."""
+        # Values that are not efficient do not add up to the statistic: then it is the fast one that is compared.
+        fast = values[:-1].sum() + joint.sum() if question.semivalue.is_efficient(question.order) else values[-1]
+        residual = direct - float(fast)
+        tolerance = pair_tolerance(scale, *size) + scale * error
+        check_residual(statistic, residual, tolerance)
+        bound = scale * (truncation + 2.0**question.order * error)
+        return cls(values, std_error, permuted, joint, residual, tolerance, bound)
 
 
 def average(estimates: Iterable[Estimate]) -> Estimate:
@@ -230,21 +375,17 @@ def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...
         "index": question.semivalue.name,
     }
     if estimate.std_error is not None:
+        from scipy.special import ndtri
+
         fields["std_error"], fields["total_std_error"] = estimate.std_error[:n], float(estimate.std_error[n])
-        fields["intervals"] = inference.normal_intervals(values[:n], estimate.std_error[:n], question.level)
+        half = ndtri(0.5 + question.level / 2.0) * estimate.std_error[:n]
+        fields["intervals"] = np.stack([values[:n] - half, values[:n] + half], axis=-1)
     if question.order > 1:
         fields["sets"], fields["set_values"] = sets, np.concatenate([values[:n], estimate.joint_values])
     if question.n_permutations:
-        inference.check_reach(question.n_permutations, question.correction, n, question.level)
-        fields |= inference.tested(values, estimate.permuted, n, question.correction, estimate.tolerance)
+        check_reach(question.n_permutations, question.correction, n, question.level)
+        fields |= tested(values, estimate.permuted, n, question.correction, estimate.tolerance)
     return fields
-
-
-def residual_of(direct: float, values: np.ndarray, joint_values: np.ndarray, question: Question) -> float:
-    """Return the direct statistic minus the sum of the values, or for indices that are not efficient minus the fast total."""
-    if question.semivalue.is_efficient(question.order):
-        return direct - float(values[:-1].sum() + joint_values.sum())
-    return direct - float(values[-1])
 
 
 def joint_values(factors: Factors, weights: Weights, question: Question, n_sets: int, begin: int) -> tuple[np.ndarray, float]:
@@ -257,24 +398,20 @@ def joint_values(factors: Factors, weights: Weights, question: Question, n_sets:
     ``weights(block)`` gives w, of the block's shape (height, padded). The truncation is relative to the sum of the magnitudes
     of w, 0.0 where all rules are exact; each block has its own rules. With ``begin``, only pairs i < begin <= i' count. Cost O(n^2 n_sets nodes).
     """
-    if question.order == 1:
-        return np.zeros(0), 0.0
+    total, truncations = np.zeros(n_sets), [0.0]
     # A radial kernel is a mixture of Gaussians, each a product over the columns, and every sum is linear in the kernel.
-    if factors.radial is not None:
-        parts = [(w, joint_values(one, weights, question, n_sets, begin)) for w, one in factors.gaussians]
-        return np.sum([w * values for w, (values, _) in parts], axis=0), max(truncation for _, (_, truncation) in parts)
+    for weight, one in factors.gaussians if question.order > 1 else ():
 
-    def panel_values(panel: tuple[int, int]) -> tuple[np.ndarray, float]:
-        out, truncation = np.zeros(n_sets), 0.0
-        for block in blocks_of(panel, factors.n_rows, factors.n_players, begin):
-            values, relative = _block_values(factors, block, weights(block), question, n_sets)
-            out, truncation = out + values, max(truncation, relative)
-        return out, truncation
+        def add(panel: tuple[int, int], out: np.ndarray, one: Factors = one) -> None:
+            for block in blocks_of(panel, one.n_rows, one.n_players, begin):
+                values, relative = _block_values(one, block, weights(block), question, n_sets)
+                out += values
+                truncations.append(relative)
 
-    panels = panels_of(begin or factors.n_rows)
-    parts, truncations = zip(*map_in_threads(panel_values, panels, question.n_jobs), strict=True)
-    # Pairs i < i' were visited, and w is symmetric.
-    return 2.0 * np.sum(parts, axis=0), max(truncations)
+        (values,) = add_up(add, [(n_sets,)], factors.n_rows, question.n_jobs, begin)
+        # Pairs i < i' were visited, and w is symmetric.
+        total += weight * 2.0 * values
+    return total, max(truncations)
 
 
 def _block_values(

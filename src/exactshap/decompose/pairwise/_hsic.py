@@ -9,7 +9,6 @@ import numpy as np
 
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise._columns import refuse_per_column
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
     PairwiseSettings,
@@ -17,12 +16,13 @@ from exactshap.decompose.pairwise._estimate import (
     average,
     choose_method,
     fields_of,
+    permutations,
     rows_of_blocks,
 )
-from exactshap.decompose.pairwise._factors import Factors, read_side
+from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
-from exactshap.decompose.pairwise._inference import permutations
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
+from exactshap.decompose.pairwise._reading import read_side, refuse_per_column
 from exactshap.errors import InputError, UnsupportedStructureError, refused_beyond_memory
 from exactshap.frames import Table, as_table, warn_of_other_order
 from exactshap.frames.stored import StoredTable, as_rows

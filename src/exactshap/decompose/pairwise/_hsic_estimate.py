@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -10,13 +11,11 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.slices import slices
-from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._direct import direct_sums, hsic_of_sums, whole_kernel
-from exactshap.decompose.pairwise._estimate import Estimate, Question, enough_rule, joint_values, residual_of
-from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._inference import jackknife_error
-from exactshap.decompose.pairwise._kernels import (
+from exactshap.decompose.pairwise._estimate import Estimate, Question, enough_rule, jackknife_error, joint_values
+from exactshap.decompose.pairwise._factors import (
     LANES,
+    Factors,
     PanelBlock,
     add_sides,
     fill_joint_contributions,
@@ -27,15 +26,14 @@ from exactshap.decompose.pairwise._kernels import (
 from exactshap.decompose.pairwise._panels import (
     Rules,
     Run,
-    Sweep,
+    add_up,
+    add_up_gaussians,
     block_pairs,
     blocks_of,
-    followed,
-    panels_of,
+    contributions,
     rule_table,
     run_in_waves,
 )
-from exactshap.results.decomposition import check_residual, pair_tolerance
 
 
 def norm_of(n: int, estimator: str) -> float:
@@ -100,44 +98,19 @@ class CentredKernel:
         # Blocks are padded to whole tiles: their last columns may reach beyond the rows, and hold zeros there.
         padded = np.pad(vectors, ((0, 0), (0, LANES)))
 
-        def panel_product(panel: tuple[int, int]) -> np.ndarray:
-            out = np.zeros_like(padded)
+        def add(panel: tuple[int, int], out: np.ndarray) -> None:
             for block in blocks_of(panel, n, 1, begin=begin):
                 weights = self.block(block)
                 rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
                 out[:, rows] += padded[:, columns] @ weights.T
                 # The kernel is symmetric: each block also counts for its mirror image.
                 out[:, columns] += padded[:, rows] @ weights
-            return out
 
-        total = np.zeros_like(padded)
-        for part in map_in_threads(panel_product, panels_of(begin or n), n_jobs):
-            total += part
-        return total[:, :n]
-
-
-def row_sums_of(y: Factors, n_jobs: int | None, begin: int = 0) -> np.ndarray:
-    """Return the row sums (n_rows,) of Y's kernel without its diagonal."""
-    # Offsets of 0 leave the kernel uncentred, and "unbiased" leaves its diagonal out.
-    plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
-    return plain.off_diagonal(np.ones((1, y.n_rows)), n_jobs, begin)[0]
+        return add_up(add, [padded.shape], n, n_jobs, begin)[0][:, :n]
 
 
 # Permutations that are weighted together: a block of them stays in cache.
 _PERMUTATIONS_AT_ONCE = 32
-
-
-@dataclass(frozen=True, eq=False)
-class _PairSums:
-    r"""Hold sums of the pair contributions G over pairs.
-
-    ``weighted[j, i]`` is :math:`\sum_{i'} G_j[i,i'] L_c[i,i']`, ``plain[j, i]`` the same without the centred kernel, and
-    ``permuted[j, b]`` is :math:`\sum_{i,i'} G_j[i,i'] L_c[\pi_b i, \pi_b i']`.
-    """
-
-    weighted: np.ndarray
-    plain: np.ndarray
-    permuted: np.ndarray
 
 
 def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run | None = None) -> Estimate:
@@ -153,119 +126,95 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
     # Workers of the user's map take no threads of their own.
     of_task = question if run is None else replace(question, n_jobs=None)
 
-    def rounds(function: Callable[[_Task], Any], *vectors: np.ndarray) -> Iterable[tuple[np.ndarray, Any]]:
+    def rounds(function: Callable[..., Any], *vectors: np.ndarray, **others: Any) -> Iterable[tuple[np.ndarray, Any]]:
         """Yield the rows of each pair of blocks and what a function returns for them."""
         tasks = (
-            _Task(
-                x.take(rows),
-                y.take(rows),
-                pair.begin,
-                tuple(np.ascontiguousarray(v[..., rows]) for v in vectors),
-                rules,
-                of_task,
-                orders,
-            )
+            (x.take(rows), y.take(rows), pair.begin, *(np.ascontiguousarray(v[..., rows]) for v in vectors))
             for pair, rows in ((pair, pair.rows) for pair in pairs)
         )
+        function = functools.partial(function, question=of_task, **others)
         return zip((pair.rows for pair in pairs), run_in_waves(run or map, function, tasks), strict=True)
 
-    product, k_rows, l_rows, row_sums = 0.0, np.zeros(n), np.zeros(n), np.zeros(n)
-    for rows, (more, k, kernel, fast) in rounds(_row_sums):
+    product, row_sums = 0.0, np.zeros((3, n))
+    for rows, (more, *parts) in rounds(_row_sums):
         product += more
-        for total, part in ((k_rows, k), (l_rows, kernel), (row_sums, fast)):
-            total[rows] += part
+        row_sums[:, rows] += parts
+    k_rows, l_rows, fast = row_sums
     # Centring needs the row sums over all rows: no contribution can be weighted before the first round is over.
-    target = CentredKernel(y, offsets_of(row_sums, question.estimator), question.estimator)
-    sums = _PairSums(np.zeros((d + 1, n)), np.zeros((d + 1, n)), np.zeros((d + 1, len(orders))))
-    joint, truncation = np.zeros(question.n_joint(d)), 0.0
-    for rows, (part, more, relative) in rounds(_contributions, target.offsets):
-        sums.weighted[:, rows] += part.weighted
-        sums.plain[:, rows] += part.plain
-        sums.permuted[...] += part.permuted
+    target = CentredKernel(y, offsets_of(fast, question.estimator), question.estimator)
+    by_row, permuted = np.zeros((2, d + 1, n)), np.zeros((d + 1, len(orders)))
+    joint, truncation = np.zeros(question.n_joint(d)), rules.error_bound
+    for rows, (*parts, more_permuted, more, relative) in rounds(_contributions, target.offsets, rules=rules, orders=orders):
+        by_row[:, :, rows] += parts
+        permuted += more_permuted
         joint, truncation = joint + more, max(truncation, relative)
+    weighted, plain = by_row
     # L_c g: the diagonal here, the rest from the third round.
-    products = sums.plain * target.diagonal
-    for rows, part in rounds(_products, target.offsets, sums.plain):
+    products = plain * target.diagonal
+    for rows, part in rounds(_products, target.offsets, plain):
         products[:, rows] += part
-    direct = hsic_of_sums((product, k_rows, l_rows), question.estimator)
-    return _finished(x, target, question, rules, (sums, products, joint, truncation, direct))
+    norm = norm_of(n, question.estimator)
+    return Estimate.checked(
+        "HSIC",
+        norm * weighted.sum(axis=1),
+        hsic_of_sums((product, k_rows, l_rows), question.estimator),
+        question,
+        scale=4.0 * norm * n**2,
+        size=(n, len(x.columns) + len(y.columns)),
+        error=x.error,
+        truncation=truncation,
+        std_error=_jackknife(weighted, plain, products, target),
+        permuted=norm * permuted,
+        joint=norm * joint,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """Name the pairs of two blocks of rows; ``begin`` is 0 for a block with itself."""
-
-    x: Factors
-    y: Factors
-    begin: int
-    vectors: tuple[np.ndarray, ...]
-    rules: Rules
-    question: Question
-    orders: np.ndarray
+# Tasks are pairs of two blocks of rows: both samples, where the second block begins (0 for a block with itself), and vectors.
 
 
-def _row_sums(task: _Task) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    n_jobs = task.question.n_jobs
-    return (*direct_sums(task.x, task.y, task.begin, n_jobs), row_sums_of(task.y, n_jobs, task.begin))
+def _row_sums(task: tuple[Factors, Factors, int], question: Question) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the direct sums, and the row sums of Y's kernel without its diagonal by the fast path."""
+    x, y, begin = task
+    # Offsets of 0 leave the kernel uncentred, and "unbiased" leaves its diagonal out.
+    plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
+    fast = plain.off_diagonal(np.ones((1, y.n_rows)), question.n_jobs, begin)[0]
+    return (*direct_sums(x, y, begin, question.n_jobs), fast)
 
 
-def _contributions(task: _Task) -> tuple[_PairSums, np.ndarray, float]:
-    target = CentredKernel(task.y, task.vectors[0], task.question.estimator)
-    sums = _pair_sums(task.x, task.rules, target, task.orders, task.question.n_jobs, task.begin)
-    n_joint = task.question.n_joint(task.x.n_players)
-    return (sums, *joint_values(task.x, target.block, task.question, n_joint, task.begin))
+def _contributions(
+    task: tuple[Factors, Factors, int, np.ndarray], question: Question, rules: Rules, orders: np.ndarray
+) -> tuple[Any, ...]:
+    r"""Return sums of the pair contributions G, then the values of sets and their truncation.
 
-
-def _products(task: _Task) -> np.ndarray:
-    offsets, plain = task.vectors
-    return CentredKernel(task.y, offsets, task.question.estimator).off_diagonal(plain, task.question.n_jobs, task.begin)
-
-
-def _finished(x: Factors, target: CentredKernel, question: Question, rules: Rules, found: tuple[Any, ...]) -> Estimate:
-    """Return the estimate from sums over pairs, with its residual to the direct statistic."""
-    sums, products, joint, truncation, direct = found
-    norm = norm_of(x.n_rows, target.estimator)
-    values = norm * sums.weighted.sum(axis=1)
-    residual = residual_of(direct, values, norm * joint, question)
-    scale = 4.0 * norm * x.n_rows**2
-    tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(target.factors.columns)) + scale * x.error
-    check_residual("HSIC", residual, tolerance)
-    bound = scale * (max(rules.error_bound, truncation) + 2.0**question.order * x.error)
-    return Estimate(values, _jackknife(sums, target, products), norm * sums.permuted, norm * joint, residual, tolerance, bound)
-
-
-def _pair_sums(
-    x: Factors, rules: Rules, target: CentredKernel, orders: np.ndarray, n_jobs: int | None, begin: int = 0
-) -> _PairSums:
-    """Return the sums over pairs, in one sweep: permutations only change the weights of the pair contributions."""
-    if x.radial is not None:
-        parts = [(w, _pair_sums(one, rules, target, orders, n_jobs, begin)) for w, one in x.gaussians]
-        names = ("weighted", "plain", "permuted")
-        return _PairSums(*(np.sum([w * getattr(part, name) for w, part in parts], axis=0) for name in names))
-    sweep = Sweep(x, rules, begin=begin)
+    They are :math:`\sum_{i'} G_j[i,i'] L_c[i,i']` of shape (n_players + 1, n_rows), the same without the centred kernel, and
+    :math:`\sum_{i,i'} G_j[i,i'] L_c[\pi_b i, \pi_b i']`, in one sweep: permutations only change the weights.
+    """
+    x, y, begin, offsets = task
+    target = CentredKernel(y, offsets, question.estimator)
     shape = (x.n_players + 1, x.n_rows + LANES)
 
-    def panel_sums(panel: tuple[int, int]) -> _PairSums:
-        sums = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-        for block, values in sweep.blocks(panel):
+    def add(one: Factors, panel: tuple[int, int], weighted: np.ndarray, plain: np.ndarray, permuted: np.ndarray) -> None:
+        for block, values in contributions(one, rules, panel, begin):
             weights = target.block(block)
-            add_sides(values, weights, sums.weighted, block.start, sums.weighted, block.first)
-            add_sides(values, np.ones_like(weights), sums.plain, block.start, sums.plain, block.first)
+            add_sides(values, weights, weighted, block.start, weighted, block.first)
+            add_sides(values, np.ones_like(weights), plain, block.start, plain, block.first)
             flat = values.reshape(shape[0], -1)
             for some in slices(len(orders), _PERMUTATIONS_AT_ONCE):
                 # Pairs i < i' only, and both kernels are symmetric.
-                sums.permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
-        return sums
+                permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
 
-    total = _PairSums(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], len(orders))))
-    panels = sweep.panels()
-    for sums in followed(map_in_threads(panel_sums, panels, n_jobs), panels, x.n_rows, begin):
-        for name in ("weighted", "plain", "permuted"):
-            getattr(total, name)[...] += getattr(sums, name)
-    return replace(total, weighted=total.weighted[:, : x.n_rows], plain=total.plain[:, : x.n_rows])
+    shapes = [shape, shape, (shape[0], len(orders))]
+    weighted, plain, permuted = add_up_gaussians(add, shapes, x, question.n_jobs, begin)
+    joint = joint_values(x, target.block, question, question.n_joint(x.n_players), begin)
+    return (weighted[:, : x.n_rows], plain[:, : x.n_rows], permuted, *joint)
 
 
-def _jackknife(sums: _PairSums, target: CentredKernel, products: np.ndarray) -> np.ndarray | None:
+def _products(task: tuple[Factors, Factors, int, np.ndarray, np.ndarray], question: Question) -> np.ndarray:
+    _, y, begin, offsets, plain = task
+    return CentredKernel(y, offsets, question.estimator).off_diagonal(plain, question.n_jobs, begin)
+
+
+def _jackknife(c: np.ndarray, g: np.ndarray, products: np.ndarray, target: CentredKernel) -> np.ndarray | None:
     r"""Return standard errors (n_players + 1,) from all leave-one-out values at once; None where too few rows stay.
 
     HSIC does not change when :math:`a_i + a_{i'}` is added to the kernel of Y, so the kernel centred on all rows serves the
@@ -273,10 +222,9 @@ def _jackknife(sums: _PairSums, target: CentredKernel, products: np.ndarray) -> 
     gives A - 2 c_i, the inner product c_i - (L_c g)_i + g_i L_c[i,i] of the row sums, and their totals
     1'g - 2 g_i and L_c[i,i]. ``products`` are the L_c g.
     """
-    n = sums.plain.shape[1]
+    n, diagonal = g.shape[1], target.diagonal
     if n - 1 < (4 if target.estimator == "unbiased" else 2):
         return None
-    c, g, diagonal = sums.weighted, sums.plain, target.diagonal
     left = c.sum(axis=1, keepdims=True) - 2.0 * c
     inner = c - products + g * diagonal
     if target.estimator == "unbiased":
@@ -299,16 +247,21 @@ def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estim
     x, y, question, orders = task
     norm = norm_of(x.n_rows, question.estimator)
     sums, error_bound = _sums_of_gaussians(x, y, question)
-    values = norm * sums
     # Nothing carries over from one order to the next: kernels are centred anew at every node.
     permuted = [norm * _sums_of_gaussians(x, y.take(order), question)[0] for order in orders]
-    direct = hsic_of_sums(direct_sums(x, y, n_jobs=question.n_jobs), question.estimator)
-    residual = residual_of(direct, values, np.zeros(0), question)
-    scale = 4.0 * norm * x.n_rows**2
-    tolerance = pair_tolerance(scale, x.n_rows, len(x.columns) + len(y.columns))
-    check_residual("HSIC", residual, tolerance)
-    null = np.stack(permuted, axis=1) if permuted else np.empty((len(values), 0))
-    return Estimate(values, None, null, np.zeros(0), residual, tolerance, scale * error_bound)
+    return Estimate.checked(
+        "HSIC",
+        norm * sums,
+        hsic_of_sums(direct_sums(x, y, n_jobs=question.n_jobs), question.estimator),
+        question,
+        scale=4.0 * norm * x.n_rows**2,
+        size=(x.n_rows, len(x.columns) + len(y.columns)),
+        error=0.0,  # that of both sides' kernels is in the bound
+        truncation=error_bound,
+        std_error=None,
+        permuted=np.stack(permuted, axis=1) if permuted else np.empty((len(sums), 0)),
+        joint=np.zeros(0),
+    )
 
 
 def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, float]:
@@ -342,28 +295,22 @@ def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, questi
     """Return the sums of contributions (n_x + n_y + 1,) over ordered pairs i != i'."""
     x_offsets, y_offsets = (offsets_of(_row_sums_at(nodes, one, question.n_jobs), question.estimator) for one in (x, y))
 
-    def panel_sums(panel: tuple[int, int]) -> np.ndarray:
-        out = np.zeros(x.n_players + y.n_players + 1)
-        for block in blocks_of(panel, x.n_rows, x.n_players + y.n_players):
-            fill_joint_contributions(x.arrays, x_offsets, y.arrays, y_offsets, block, nodes, weights, out)
-        return out
+    n_players = x.n_players + y.n_players
 
-    return 2.0 * np.sum(list(map_in_threads(panel_sums, panels_of(x.n_rows), question.n_jobs)), axis=0)
+    def add(panel: tuple[int, int], out: np.ndarray) -> None:
+        for block in blocks_of(panel, x.n_rows, n_players):
+            fill_joint_contributions(x.arrays, x_offsets, y.arrays, y_offsets, block, nodes, weights, out)
+
+    return 2.0 * add_up(add, [(n_players + 1,)], x.n_rows, question.n_jobs)[0]
 
 
 def _row_sums_at(nodes: np.ndarray, one: Factors, n_jobs: int | None) -> np.ndarray:
     """Return row sums (n_nodes, n_rows) of the product at each node, without the diagonal."""
-    shape = (len(nodes), one.n_rows + LANES)
 
-    def panel_sums(panel: tuple[int, int]) -> np.ndarray:
-        sums = np.zeros(shape)
+    def add(panel: tuple[int, int], sums: np.ndarray) -> None:
         for block in blocks_of(panel, one.n_rows, len(nodes)):
             values = np.empty((len(nodes), block.height, block.padded))
             fill_node_products(one.arrays, block, nodes, values)
             add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
-        return sums
 
-    total = np.zeros(shape)
-    for part in map_in_threads(panel_sums, panels_of(one.n_rows), n_jobs):
-        total += part
-    return total[:, : one.n_rows]
+    return add_up(add, [(len(nodes), one.n_rows + LANES)], one.n_rows, n_jobs)[0][:, : one.n_rows]

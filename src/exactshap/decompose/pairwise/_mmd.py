@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise._columns import pooled_names
-from exactshap.decompose.pairwise._estimate import PairwiseSettings, Question, average, choose_method, fields_of, rows_of_blocks
-from exactshap.decompose.pairwise._factors import read_factors
-from exactshap.decompose.pairwise._mmd_estimate import estimate_mmd, permuted_labels
-from exactshap.decompose.pairwise._panels import run_in_waves, showing
+from exactshap.decompose.pairwise._direct import kernel_sum, mmd_of_sums
+from exactshap.decompose.pairwise._estimate import (
+    Estimate,
+    PairwiseSettings,
+    Question,
+    average,
+    check_room,
+    choose_method,
+    fields_of,
+    jackknife_error,
+    joint_values,
+    rows_of_blocks,
+)
+from exactshap.decompose.pairwise._factors import LANES, Factors, PanelBlock, add_contributions, add_sides
+from exactshap.decompose.pairwise._panels import (
+    Rules,
+    Run,
+    add_up_gaussians,
+    block_pairs,
+    contributions,
+    panels_of,
+    rule_table,
+    run_in_waves,
+    showing,
+)
+from exactshap.decompose.pairwise._reading import pooled_names, read_factors
 from exactshap.errors import InputError, refused_beyond_memory
 from exactshap.frames.stored import as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
@@ -153,3 +176,158 @@ def _two_sample_blocks(n: int, m: int, n_blocks: int, generator: np.random.Gener
             "Pass a larger block_size, or method='exact'",
         )
     return [(np.concatenate([a, b + n]), len(a), len(a) + len(b)) for a, b in zip(first, second, strict=True)]
+
+
+def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray], run: Run | None = None) -> Estimate:
+    """Return the shares of one pair of samples: pooled rows, the first ``n`` of which are the first sample.
+
+    Tasks are pairs of blocks of rows: with an ordered map they may run anywhere, without one the samples are the only blocks. The tasks
+    and the order in which they are added up depend on the numbers of rows only.
+    """
+    factors, n, question, labels = task
+    rules = rule_table(question.semivalue, factors.n_players, question.order)
+    means = _PairMeans(n, factors.n_rows - n, question.estimator)
+    pairs = block_pairs(factors.n_rows, n, whole=run is None)
+    # No block crosses the boundary (see ``block_pairs``), so its first row tells its sample.
+    samples = [(int(pair.first[0] >= n), int(pair.second[0] >= n)) for pair in pairs]
+    # Workers of the user's map take no threads of their own.
+    of_task = question if run is None else replace(question, n_jobs=None)
+    tasks = (
+        (factors.take(pair.rows), pair.begin, np.pad(labels[pair.rows], ((0, LANES), (0, 0))), means.weight(*which))
+        for pair, which in zip(pairs, samples, strict=True)
+    )
+    function = functools.partial(_part, rules=rules, question=of_task)
+    sums = np.zeros((2, factors.n_players + 1, factors.n_rows))
+    kernels, within = np.zeros((2, 2)), np.zeros((sums.shape[1], labels.shape[1]))
+    joint, truncation = np.zeros(question.n_joint(factors.n_players)), rules.error_bound
+    for pair, (own, other), part in zip(pairs, samples, run_in_waves(run or map, function, tasks), strict=True):
+        by_row, more_within, more_joint, relative, kernel = part
+        height = pair.begin or len(pair.rows)
+        sums[other][:, slice(*pair.first)] += by_row[:, :height]
+        if pair.begin:
+            sums[own][:, slice(*pair.second)] += by_row[:, height:]
+        kernels[own, other] += kernel
+        within += more_within
+        joint += more_joint
+        truncation = max(truncation, relative)
+    return Estimate.checked(
+        "MMD2",
+        means.statistic(*_split(sums, n)),
+        mmd_of_sums(kernels, n, factors.n_rows - n, question.estimator),
+        question,
+        scale=4.0,  # the magnitudes of the three means add up to at most 1 + 1 + 2
+        size=(factors.n_rows, len(factors.columns)),
+        error=factors.error,
+        truncation=truncation,
+        std_error=means.jackknife(sums),
+        permuted=_permuted(sums, within, labels, means),
+        joint=joint,
+    )
+
+
+def _part(task: tuple[Factors, int, np.ndarray, float], rules: Rules, question: Question) -> tuple[Any, ...]:
+    """Return what the pairs of two blocks add to the sums, 0 being the begin of a block with itself.
+
+    They are sums (n_players + 1, n_rows) over the rows of the other block, those for permutations, values of sets with their
+    truncation, and the sum of the kernel.
+    """
+    factors, begin, labels, weight = task
+
+    def weights(block: PanelBlock) -> np.ndarray:
+        return np.full((block.height, block.padded), weight)
+
+    joint = joint_values(factors, weights, question, question.n_joint(factors.n_players), begin)
+    sums = _pair_sums(factors, rules, labels, question.n_jobs, begin)
+    return (*sums, *joint, kernel_sum(factors, begin, question.n_jobs))
+
+
+def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Return which rows are in the first sample, (n_rows + LANES, count), one column per permutation."""
+    check_room(count, n_rows + LANES, 1)
+    labels = np.zeros((count, n_rows), bool)
+    labels[:, :n] = True
+    permuted = generator.permuted(labels, axis=1) if count else labels
+    return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
+
+
+def _pair_sums(
+    factors: Factors, rules: Rules, labels: np.ndarray, n_jobs: int | None, begin: int
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the pair sums that all estimators and permutations are made of.
+
+    ``sums[j, i]`` is :math:`\sum_{i'} G_j[i, i']` over the rows of the other block, of shape (n_players + 1, n_rows), and
+    ``within[j, b]`` is :math:`p_b^\top G_j p_b` for the label vectors p, of shape (n_players + 1, n_permutations). The pair
+    contributions G do not depend on the labels, so that all permutations of a block cost one matrix product.
+    """
+    shape = (factors.n_players + 1, factors.n_rows + LANES)
+
+    def add(one: Factors, panel: tuple[int, int], sums: np.ndarray, within: np.ndarray) -> None:
+        if not labels.shape[1]:
+            # Only permutations need single pairs: without them the compiled pass stores none.
+            block = PanelBlock(*panel, max(panel[0], begin), one.n_rows)
+            add_contributions(one.arrays, rules.arrays, block, sums, sums)
+            return
+        for block, values in contributions(one, rules, panel, begin):
+            rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
+            add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
+            product = (values.reshape(-1, block.padded) @ labels[columns].astype(float)).reshape(shape[0], block.height, -1)
+            within += 2.0 * np.einsum("jrb,rb->jb", product, labels[rows].astype(float))
+
+    sums, within = add_up_gaussians(add, [shape, (shape[0], labels.shape[1])], factors, n_jobs, begin)
+    return sums[:, : factors.n_rows], within
+
+
+def _split(sums: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return sums (n_players + 1,) within the first sample, the second, and between."""
+    return sums[0, :, :n].sum(axis=1), sums[1, :, n:].sum(axis=1), sums[1, :, :n].sum(axis=1)
+
+
+def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, means: _PairMeans) -> np.ndarray:
+    r"""Return the shares (n_players + 1, n_permutations) for all label vectors p.
+
+    With q = 1 - p: :math:`q^\top G q = 1^\top G 1 - 2 p^\top G 1 + p^\top G p` and
+    :math:`p^\top G q = p^\top G 1 - p^\top G p`.
+    """
+    all_rows = sums.sum(axis=0)
+    one_side = np.zeros_like(within)
+    for start, stop in panels_of(all_rows.shape[1]):
+        # In panels: labels as float64 for all rows at once would be eight times their size.
+        one_side += all_rows[:, start:stop] @ labels[start:stop].astype(float)
+    everything = all_rows.sum(axis=1, keepdims=True)
+    return means.statistic(within, everything - 2.0 * one_side + within, one_side - within)
+
+
+@dataclass(frozen=True)
+class _PairMeans:
+    """Turn sums over pairs into the statistic; pairs i = i' contribute 0 to every share."""
+
+    n: int
+    m: int
+    estimator: str
+
+    @property
+    def _denominators(self) -> tuple[float, float]:
+        n, m = float(self.n), float(self.m)
+        return (n * n, m * m) if self.estimator == "biased" else (n * (n - 1), m * (m - 1))
+
+    def statistic(self, first: np.ndarray, second: np.ndarray, between: np.ndarray) -> np.ndarray:
+        """Return first / (n (n - 1)) + second / (m (m - 1)) - 2 between / (n m), or the biased form."""
+        of_first, of_second = self._denominators
+        return first / of_first + second / of_second - 2.0 * between / (float(self.n) * self.m)
+
+    def weight(self, own: int, other: int) -> float:
+        """Return the weight of an ordered pair of two samples' rows, 0 or 1."""
+        if own != other:
+            return -1.0 / (self.n * self.m)
+        return 1.0 / self._denominators[own]
+
+    def jackknife(self, sums: np.ndarray) -> np.ndarray | None:
+        """Return standard errors (n_players + 1,) from leave-one-out values; None below 3 rows."""
+        n, m = self.n, self.m
+        if min(n, m) < 3:
+            return None
+        first, second, between = (part[:, None] for part in _split(sums, n))
+        # Leaving row i out removes (i, i') and (i', i): its sum counts twice within its sample, once between.
+        without_x = replace(self, n=n - 1).statistic(first - 2.0 * sums[0, :, :n], second, between - sums[1, :, :n])
+        without_z = replace(self, m=m - 1).statistic(first, second - 2.0 * sums[1, :, n:], between - sums[0, :, n:])
+        return jackknife_error(without_x, without_z)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from exactshap._native import Handle
 from exactshap._runtime.progress import Progress, duration, progress_text
-from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._kernels import LANES, PanelBlock, add_contributions, fill_contributions
+from exactshap._runtime.threads import map_in_threads
+from exactshap.decompose.pairwise._factors import LANES, Factors, PanelBlock, fill_contributions
 from exactshap.semivalues import Beta, Semivalue
 from exactshap.solvers.core import RELATIVE_TRUNCATION, RuleArrays, bound
 
@@ -120,38 +120,59 @@ def blocks_of(panel: tuple[int, int], n_rows: int, n_players: int, begin: int = 
             yield PanelBlock(top, min(top + height, stop), left, min(left + width, n_rows))
 
 
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """Compute the contributions of pairs, block by block."""
+def add_up(
+    add: Callable[..., None],
+    shapes: Sequence[tuple[int, ...]],
+    n_rows: int,
+    n_jobs: int | None,
+    begin: int = 0,
+    *,
+    counted: bool = False,
+) -> list[np.ndarray]:
+    """Return arrays of some shapes, to which ``add(panel, *arrays)`` adds in threads; pairs that are ``counted`` show the progress."""
 
-    factors: Factors
-    rules: Rules
-    begin: int = 0  # only pairs of rows on both sides of it; 0: all pairs
+    def of_panel(panel: tuple[int, int]) -> list[np.ndarray]:
+        arrays = [np.zeros(shape) for shape in shapes]
+        add(panel, *arrays)
+        return arrays
 
-    def panels(self) -> list[tuple[int, int]]:
-        return panels_of(self.begin or self.factors.n_rows)
-
-    def blocks(self, panel: tuple[int, int]) -> Iterator[tuple[PanelBlock, np.ndarray]]:
-        """Yield blocks with contributions (n_players + 1, height, padded), valid until the next one."""
-        one, rules = self.factors, self.rules.arrays
-        buffer = np.empty(0)
-        for block in blocks_of(panel, one.n_rows, one.n_players, self.begin):
-            shape = (one.n_players + 1, block.height, block.padded)
-            size = int(np.prod(shape))
-            # One buffer for all blocks, as each is valid until the next one only.
-            buffer = buffer if buffer.size >= size else np.empty(size)
-            out = buffer[:size].reshape(shape)
-            fill_contributions(one.arrays, rules, block, out)
-            yield block, out
-
-    def add(self, panel: tuple[int, int], sums: np.ndarray) -> None:
-        """Add each pair's contributions to the sums of both rows. No pair is stored."""
-        start, stop = panel
-        block = PanelBlock(start, stop, max(start, self.begin), self.factors.n_rows)
-        add_contributions(self.factors.arrays, self.rules.arrays, block, sums, sums)
+    totals, panels = [np.zeros(shape) for shape in shapes], panels_of(begin or n_rows)
+    count = _COUNT.get() if counted else None
+    for (start, stop), arrays in zip(panels, map_in_threads(of_panel, panels, n_jobs), strict=True):
+        for total, array in zip(totals, arrays, strict=True):
+            total += array
+        if count is not None:
+            height = stop - start
+            count(height * (n_rows - begin) if begin else height * (2 * n_rows - start - stop + 1) // 2)
+    return totals
 
 
-Result = TypeVar("Result")
+def add_up_gaussians(
+    add: Callable[..., None], shapes: Sequence[tuple[int, ...]], factors: Factors, n_jobs: int | None, begin: int
+) -> list[np.ndarray]:
+    """Return what ``add(one, panel, *arrays)`` adds up for each Gaussian of a radial kernel, or for a product kernel itself."""
+    parts = [
+        (weight, add_up(functools.partial(add, one), shapes, factors.n_rows, n_jobs, begin, counted=True))
+        for weight, one in factors.gaussians
+    ]
+    return [np.sum([weight * arrays[i] for weight, arrays in parts], axis=0) for i in range(len(shapes))]
+
+
+def contributions(
+    factors: Factors, rules: Rules, panel: tuple[int, int], begin: int
+) -> Iterator[tuple[PanelBlock, np.ndarray]]:
+    """Yield blocks with contributions of pairs (n_players + 1, height, padded), valid until the next one."""
+    buffer = np.empty(0)
+    for block in blocks_of(panel, factors.n_rows, factors.n_players, begin):
+        shape = (factors.n_players + 1, block.height, block.padded)
+        size = int(np.prod(shape))
+        # One buffer for all blocks, as each is valid until the next one only.
+        buffer = buffer if buffer.size >= size else np.empty(size)
+        out = buffer[:size].reshape(shape)
+        fill_contributions(factors.arrays, rules.arrays, block, out)
+        yield block, out
+
+
 Run = Callable[..., Iterable[Any]]  # an ordered map
 
 # Counts pairs that are done
@@ -186,13 +207,3 @@ def showing(
             yield
         finally:
             _COUNT.reset(token)
-
-
-def followed(results: Iterable[Result], panels: list[tuple[int, int]], n_rows: int, begin: int) -> Iterator[Result]:
-    """Yield the results of row panels and report the pairs that are done."""
-    count = _COUNT.get()
-    for (start, stop), result in zip(panels, results, strict=True):
-        yield result
-        if count is not None:
-            height = stop - start
-            count(height * (n_rows - begin) if begin else height * (2 * n_rows - start - stop + 1) // 2)

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._fixed import fixed_shares
-from exactshap.decompose.r2._input import is_trees, prepare_rows
+from exactshap.decompose.r2._input import R2Decomposition, R2Sums, is_trees, prepare_rows, require_variation
 from exactshap.decompose.r2._refit import Resampling, refit_shares
-from exactshap.decompose.r2._result import R2Decomposition, R2Sums, require_variation
 from exactshap.decompose.r2._solving import check_game, solve_sums
 from exactshap.errors import InputError, InputTypeError, refused_beyond_memory
 from exactshap.frames import Table

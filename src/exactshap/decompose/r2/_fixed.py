@@ -20,8 +20,7 @@ import numpy as np
 
 from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Column, Model, TableLike
-from exactshap.decompose.r2._input import Target, target_of, weights_of
-from exactshap.decompose.r2._result import R2Decomposition, R2Sums, check_seconds
+from exactshap.decompose.r2._input import R2Decomposition, R2Sums, Target, check_seconds, target_of, weights_of
 from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import as_table
 from exactshap.games import AdditiveGame, ProductGame, coalition_products

@@ -21,8 +21,7 @@ from exactshap._native import kernel
 from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
-from exactshap.decompose.r2._input import target_of, weights_of
-from exactshap.decompose.r2._result import EPS, R2Decomposition, check_seconds, require_variation
+from exactshap.decompose.r2._input import EPS, R2Decomposition, check_seconds, require_variation, target_of, weights_of
 from exactshap.errors import InputError, UnsupportedModelError
 from exactshap.frames import as_table
 from exactshap.readers import Request, names_of, players_of

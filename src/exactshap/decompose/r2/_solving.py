@@ -13,15 +13,15 @@ from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._games import (
     BLOCK_ROWS,
     CHUNK_BYTES,
+    EnsembleLayout,
     bytes_of_a_wave,
     ensemble_rows,
     ensemble_shares,
+    lay_out,
     residual_rows,
     residual_shares,
 )
-from exactshap.decompose.r2._input import R2Problem
-from exactshap.decompose.r2._layout import EnsembleLayout, lay_out
-from exactshap.decompose.r2._result import R2Sums, check_seconds
+from exactshap.decompose.r2._input import R2Problem, R2Sums, check_seconds
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.solvers import Cost
 from exactshap.trees.ensemble import complete_forest

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from exactshap.estimators.shapley_ridge._classifier import ShapleyKernelClassifier as ShapleyKernelClassifier
+from exactshap.estimators.shapley_ridge._regressor import ShapleyKernelClassifier as ShapleyKernelClassifier
 from exactshap.estimators.shapley_ridge._regressor import ShapleyKernelRidge as ShapleyKernelRidge

@@ -14,8 +14,13 @@ from exactshap.frames import Table
 from exactshap.games import normalised_weights
 from exactshap.readers import Coalitions, ConditionalGame, DelegatingReader, Reader, Request, averaged
 from exactshap.readers import read as read_any
-from exactshap.readers.conditional._copula import GaussianCopula
-from exactshap.readers.conditional._regressions import Coordinates, ForestRegression, RegressedMeans, RidgeRegression
+from exactshap.readers.conditional._estimates import (
+    Coordinates,
+    ForestRegression,
+    GaussianCopula,
+    RegressedMeans,
+    RidgeRegression,
+)
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Solution
 

@@ -13,13 +13,13 @@ from exactshap.solvers.rkhs._embedding import subset_product as subset_product
 from exactshap.solvers.rkhs._embedding import whitener as whitener
 from exactshap.solvers.rkhs._functionals import player_functionals as player_functionals
 from exactshap.solvers.rkhs._gp_covariance import BLOCK_VALUES as BLOCK_VALUES
+from exactshap.solvers.rkhs._gp_covariance import KernelFactors as KernelFactors
+from exactshap.solvers.rkhs._gp_covariance import MonomialFactors as MonomialFactors
 from exactshap.solvers.rkhs._gp_covariance import Uncertainty as Uncertainty
 from exactshap.solvers.rkhs._gp_covariance import component_seconds as component_seconds
 from exactshap.solvers.rkhs._gp_covariance import covariance_seconds as covariance_seconds
 from exactshap.solvers.rkhs._gp_covariance import interaction_variance as interaction_variance
 from exactshap.solvers.rkhs._gp_covariance import shapley_covariance as shapley_covariance
-from exactshap.solvers.rkhs._gp_factors import KernelFactors as KernelFactors
-from exactshap.solvers.rkhs._gp_factors import MonomialFactors as MonomialFactors
 from exactshap.solvers.rkhs._stability import Stability as Stability
 from exactshap.solvers.rkhs._stability import conditional_stability as conditional_stability
 from exactshap.solvers.rkhs._stability import functional_distance as functional_distance

@@ -48,7 +48,7 @@ def by_quadrature(
     inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
 ) -> np.ndarray:
     """Sweep over rows and background, for all players at once."""
-    from exactshap.solvers.rkhs._gp_factors import fill_functionals
+    from exactshap.solvers.rkhs._gp_covariance import fill_functionals
 
     d, n_terms, n_rows = inside.shape
     nodes, node_weights = (np.array(part) for part in semivalue.rule(degree=max(0, d - 1)))

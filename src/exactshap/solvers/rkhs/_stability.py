@@ -249,7 +249,7 @@ def functional_distance(
 
 def _inner(part: Component, X: np.ndarray, Y: np.ndarray, background: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return <phi_x,j, phi_y,j> (n_rows, n_features) for aligned rows of X and Y."""
-    from exactshap.solvers.rkhs._gp_factors import fill_prior
+    from exactshap.solvers.rkhs._gp_covariance import fill_prior
 
     d = X.shape[1]
     nodes, node_weights = (np.array(values) for values in find("shapley").rule(degree=d - 1))
