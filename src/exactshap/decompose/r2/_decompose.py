@@ -11,7 +11,7 @@ from typing import Any, Literal
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._fixed import fixed_shares
 from exactshap.decompose.r2._input import R2Decomposition, R2Sums, is_trees, prepare_rows, require_variation
-from exactshap.decompose.r2._refit import Resampling, refit_shares
+from exactshap.decompose.r2._refit import refit_shares
 from exactshap.decompose.r2._solving import check_game, solve_sums
 from exactshap.errors import InputError, InputTypeError, refused_beyond_memory
 from exactshap.frames import Table
@@ -216,7 +216,8 @@ def decompose_r2(
         if isinstance(X, (StoredTable, str, os.PathLike)):
             do = "Read it: decompose_r2(model, pandas.read_parquet(path)[columns], y, game='refit')"
             raise InputError("Refits need their rows in memory", "Got a stored table", do)
-        return refit_shares(model, X, y, sample_weight, groups, n_jobs, Resampling(n_orders, n_bootstrap, level, random_state))
+        drawn = n_orders, n_bootstrap, level, random_state
+        return refit_shares(model, X, y, sample_weight, groups, n_jobs, drawn)
     check_game(game)
     if isinstance(X, (StoredTable, str, os.PathLike)):
         return _of_stored(

@@ -13,7 +13,6 @@ The square of a sum of L products is a sum of L^2 products. All 2^d coalitions a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,13 +34,8 @@ MOST_TABLE = 2**26  # factors of all coalitions: 512 MiB
 OPERATION = 1e-9  # seconds of one multiplication, of a core of 2023
 
 
-@dataclass(eq=False)
-class _Sums:
-    """Hold Shapley(Q), and the magnitudes (n_rows,) that rounding is relative to."""
-
-    shares: np.ndarray
-    empty: np.ndarray  # v(none) of each row
-    sizes: np.ndarray
+# Shapley(Q), v(none) of each row, and the magnitudes (n_rows,) that rounding is relative to
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def fixed_shares(
@@ -68,7 +62,8 @@ def fixed_shares(
         for rows in blocks
     ]
     squared_error = target.squared_error(np.asarray(reader.predict(table), float).reshape(-1))
-    empty, sizes = (np.concatenate([getattr(part, name) for part in parts]) for name in ("empty", "sizes"))
+    shares, *by_row = zip(*parts, strict=True)
+    empty, sizes = map(np.concatenate, by_row)
     traits, magnitudes = reader.traits, np.abs(target.y) + sizes + reader.traits.rounding.floor
     sums = R2Sums(
         facts={"model": traits.model_name, "checked_against_model": True},
@@ -76,7 +71,7 @@ def fixed_shares(
         feature_names=traits.player_names,
         game="ensemble",
         value_function=traits.value_function,
-        shares=np.sum([part.shares for part in parts], axis=0),
+        shares=np.sum(shares, axis=0),
         expected=target.squared_error(empty) - squared_error,
         rounding=16.0 * traits.relative_rounding * float(target.weights @ magnitudes**2),
         squared_error=squared_error,
@@ -96,7 +91,7 @@ def _require_target(reader: Reader) -> None:
         raise UnsupportedStructureError(f"{reader.traits.model_name} does not predict y itself, so that it has no R2", got, do)
 
 
-def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
+def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> Sums:
     """Return the sums of some rows, by the solver of their kind of game."""
     if isinstance(game, AdditiveGame):
         return _of_terms(game, y, weights)
@@ -106,7 +101,7 @@ def _solve(game: Any, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int
     raise UnsupportedStructureError(f"The R2 of {name} is not a sum of products", f"Got a {type(game).__name__}", do)
 
 
-def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
+def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> Sums:
     """Return the sums of additive games, by pairs of Moebius transforms."""
     empty = np.full(len(y), game.constant[0])
     transforms: dict[tuple[int, ...], np.ndarray] = {}
@@ -121,7 +116,7 @@ def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
                 empty = empty + moebius[:, 0]
     shares = np.zeros(game.n_players)
     if not transforms:
-        return _Sums(shares, empty, np.abs(empty))
+        return shares, empty, np.abs(empty)
     sets, columns = list(transforms), np.stack(list(transforms.values()), axis=1)
     linear, products = (weights * (y - empty)) @ columns, columns.T @ (weights[:, None] * columns)
     member = np.zeros((len(sets), game.n_players), bool)
@@ -133,7 +128,7 @@ def _of_terms(game: AdditiveGame, y: np.ndarray, weights: np.ndarray) -> _Sums:
     for u in range(len(sets)):
         union = member[u] | member
         shares += (products[u] / union.sum(axis=1)) @ union
-    return _Sums(shares, empty, np.abs(empty) + np.abs(columns).sum(axis=1))
+    return shares, empty, np.abs(empty) + np.abs(columns).sum(axis=1)
 
 
 def _moebius(table: np.ndarray) -> np.ndarray:
@@ -146,7 +141,7 @@ def _moebius(table: np.ndarray) -> np.ndarray:
     return values
 
 
-def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> _Sums:
+def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: str, n_rows: int) -> Sums:
     """Return the sums of product games, by all coalitions or by pairs of terms."""
     n_terms, d = game.n_terms * game.n_background, game.n_players
     # 2.0^1024 would overflow; pairs of terms are cheaper long before.
@@ -160,7 +155,7 @@ def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: st
     sizes = largest @ np.abs(game.c[:, 0]) + abs(game.constant[0])
     empty = np.full(len(y), np.einsum("m,ml,l->", game.weights, game.b.prod(axis=2), game.c[:, 0]) + game.constant[0])
     shares = _by_coalitions(game, y, weights) if by_table else _by_pairs(game, y, weights)
-    return _Sums(shares, empty, sizes)
+    return shares, empty, sizes
 
 
 def _by_coalitions(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarray:

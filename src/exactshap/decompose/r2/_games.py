@@ -351,11 +351,16 @@ def _pair_shares(
     layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solve tasks of trees, for deep trees: their tables cost more than the sum over rows."""
-    add_trees, residual_sums = _pair_adder(layout, weights, averaged), np.zeros(layout.trees.n_trees)
+    (arrays, units), residual_sums = layout.handles, np.zeros(layout.trees.n_trees)
+    half_weights = _half_weights(_table_bits(layout.units) + 1)
 
     def run(chunk: tuple[int, int], met: np.ndarray) -> np.ndarray:
-        out = np.zeros(layout.n_players)
-        add_trees(*chunk, met, residual_sums, out)
+        # The kernel updates ``met`` in place; the pairs that it leaves over need the original.
+        before, out = met.copy(), np.zeros(layout.n_players)
+        rows = Rows(_decisions(layout, *chunk), weights, averaged)
+        # Where a table does not pay for this number of rows, pairs are solved by quadrature, row by row.
+        if add_residual_trees(*chunk, arrays, units, rows, half_weights, met, residual_sums, out):
+            out += residual_rows(layout, before, weights, averaged, chosen=chunk, fallback_rows=layout.n_rows).sum(axis=0)
         return out
 
     chunks = _chunks(layout, layout.n_rows, CHUNK_TREES)
@@ -365,23 +370,6 @@ def _pair_shares(
     else:
         parts = in_waves(layout, chunks, run, residual, averaged, n_jobs)
     return sum(parts, np.zeros(layout.n_players)), residual_sums
-
-
-def _pair_adder(layout: EnsembleLayout, weights: np.ndarray, averaged: bool) -> Callable[..., None]:
-    arrays, units = layout.handles
-    half_weights = _half_weights(_table_bits(layout.units) + 1)
-
-    def add_trees(first: int, last: int, met: np.ndarray, residual_sums: np.ndarray, out: np.ndarray) -> None:
-        # The kernel updates ``met`` in place; the pairs that it leaves over need the original.
-        before = met.copy()
-        rows = Rows(_decisions(layout, first, last), weights, averaged)
-        left_over = add_residual_trees(first, last, arrays, units, rows, half_weights, met, residual_sums, out)
-        # Where a table does not pay for this number of rows, pairs are solved by quadrature, row by row.
-        if left_over:
-            rows_of_losers = residual_rows(layout, before, weights, averaged, chosen=(first, last), fallback_rows=layout.n_rows)
-            out += rows_of_losers.sum(axis=0)
-
-    return add_trees
 
 
 def residual_rows(

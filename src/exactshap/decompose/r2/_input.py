@@ -27,7 +27,7 @@ from exactshap.frames import Table, as_table, check_columns, warn_of_other_order
 from exactshap.games import player_of_columns
 from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
 from exactshap.results.decomposition import Decomposition, check_residual
-from exactshap.trees import FlatTrees, TreeModel, apply, convert, margin
+from exactshap.trees import FlatTrees, TreeModel, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
 EPS = float(np.finfo(np.float64).eps)
@@ -203,12 +203,6 @@ class R2Problem(Target):
         """Predict each row by our own routing."""
         return margin(self.ensemble.trees, self.numbers)[:, 0]
 
-    def residual_sums(self, start: np.ndarray) -> np.ndarray:
-        """Return sum_i w_i r_ki of shape (n_trees,): the residuals before boosted tree k; ``start`` (n_rows,) is the first."""
-        trees = self.ensemble.trees
-        added = self.weights @ trees.value[:, 0][apply(trees, self.numbers)]
-        return np.sum(self.weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
-
     def rounding(self, game: str) -> float:
         r"""Return the rounding of the sum of shares, in squared units of y.
 
@@ -248,7 +242,6 @@ def prepare_rows(
     without_lost_threads()
     require_own_prediction(model)
     ensemble = _single_output(convert(model))
-    warn_of_offset(ensemble)
     problem = problem_of(model, ensemble, X, y, sample_weight, groups, "R2")
     level = _levelled(ensemble.trees, slice(None) if not problem.boosted else slice(1))
     return dataclasses.replace(problem, ensemble=dataclasses.replace(ensemble, trees=level), n_jobs=n_jobs)
@@ -277,6 +270,8 @@ def problem_of(
     statistic: str,
 ) -> R2Problem:
     """Return a model's trees, which have one output, with rows that fit them."""
+    if ensemble.offset_note:  # predictions leave out the offsets that the model was fitted with
+        warn(ensemble.offset_note, ExplanationWarning)
     table, fitted = as_table(X), ensemble.feature_names
     table = check_columns(table, fitted, ensemble.n_features, owner=ensemble.name)
     names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
@@ -295,12 +290,6 @@ def is_trees(model: Model) -> bool:
     """Say whether a model is made of trees or unknown. The converters of trees raise the error."""
     known = known_class(model)
     return known is None or issubclass(known, TreeModel) or known.__module__.startswith(TREE_MODULES)
-
-
-def warn_of_offset(ensemble: TreeModel) -> None:
-    """Warn that predictions leave out the offsets that a model was fitted with."""
-    if ensemble.offset_note:
-        warn(ensemble.offset_note, ExplanationWarning)
 
 
 def _single_output(ensemble: TreeModel) -> TreeModel:

@@ -23,7 +23,7 @@ from scipy.special import expit, xlogy
 
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._games import EnsembleLayout, residual_rows, tree_decisions
-from exactshap.decompose.r2._input import EPS, R2Problem, problem_of, warn_of_offset
+from exactshap.decompose.r2._input import EPS, R2Problem, problem_of
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, did_you_mean
 from exactshap.games import all_masks
 from exactshap.readers import require_own_prediction
@@ -427,7 +427,6 @@ def _prepare(
     """Check everything that the caller passed; also return the loss and its name."""
     require_own_prediction(model)
     ensemble = convert(model)
-    warn_of_offset(ensemble)
     ensemble = ensemble.pick("auto") if ensemble.trees.n_trees else ensemble
     name = _loss_of(ensemble, loss)
     form = loss_form(name, *parameters)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -35,24 +34,6 @@ FIXED_PLAYERS = 4  # first players of a task
 
 add_subsets = kernel("r2.add_subsets(factor, tolerance, start, fixed, prefix, sums)")
 fill_orders = kernel("r2.fill_orders(columns, y, tolerance, start, orders, gains)")
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """Hold what is drawn at random: orders of the players and resamples of the rows."""
-
-    n_orders: int | None = None
-    n_bootstrap: int = 0
-    level: float = 0.95
-    random_state: RandomState = None
-
-    def check(self) -> None:
-        """Refuse counts and levels out of range."""
-        if self.n_orders is not None:
-            # Two pairs of an order and its reverse have a standard error.
-            check_count("n_orders", self.n_orders, 4)
-        check_count("n_bootstrap", self.n_bootstrap, 0)
-        check_level(self.level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,23 +94,25 @@ class Factor:
         m = len(self.start) - 1
         # 2^4 tasks whatever the number of threads, so that sums have the same order and bits.
         fixed = FIXED_PLAYERS if m >= SPLIT_PLAYERS else 0
-        return sum(map_in_threads(partial(self._sums, fixed), range(2**fixed), n_jobs), np.zeros((m + 1, m + 1)))
 
-    def _sums(self, fixed: int, prefix: int) -> np.ndarray:
-        out = np.zeros((len(self.start), len(self.start)))
-        add_subsets(self.triangle, self.tolerance, self.start, fixed, prefix, out)
-        return out
+        def of_prefix(prefix: int) -> np.ndarray:
+            out = np.zeros((m + 1, m + 1))
+            add_subsets(self.triangle, self.tolerance, self.start, fixed, prefix, out)
+            return out
+
+        return sum(map_in_threads(of_prefix, range(2**fixed), n_jobs), np.zeros((m + 1, m + 1)))
 
     def by_size(self, n_jobs: int | None) -> np.ndarray:
         """Return conditional dominance (n_players, n_players): each player's mean gain over subsets of size s."""
-        order = self._roughest_last()
-        gains = np.empty((len(order), len(order)))
-        gains[order] = self._of_players(order)._by_size(n_jobs)
-        return gains
+        from scipy.special import comb
 
-    def _roughest_last(self) -> np.ndarray:
-        """Return the players by what rounding leaves of their columns: columns are compared with those before them."""
-        return np.argsort([self.tolerance[a:b].max() for a, b in pairwise(self.start)], kind="stable")
+        # Players by what rounding leaves of their columns, the roughest last: columns are compared with those before them.
+        order = np.argsort([self.tolerance[a:b].max() for a, b in pairwise(self.start)], kind="stable")
+        sums, m = self._of_players(order).sums(n_jobs), len(order)
+        with_player, total = sums[:-1], sums[-1]
+        gains = np.empty((m, m))
+        gains[order] = (with_player[:, 1:] - (total - with_player)[:, :-1]) / comb(m - 1, np.arange(m))
+        return gains
 
     def _of_players(self, order: np.ndarray) -> Factor:
         """Return the factor of the players in another order."""
@@ -141,14 +124,6 @@ class Factor:
         triangle = qr(self.triangle[:, [*places, -1]], mode="r", check_finite=False)[0]
         start = np.cumsum([0, *map(len, columns)])
         return replace(self, triangle=triangle, tolerance=self.tolerance[places], start=start, scales=self.scales[places])
-
-    def _by_size(self, n_jobs: int | None) -> np.ndarray:
-        from scipy.special import comb
-
-        sums, m = self.sums(n_jobs), len(self.start) - 1
-        with_player, total = sums[:-1], sums[-1]
-        gains: np.ndarray = (with_player[:, 1:] - (total - with_player)[:, :-1]) / comb(m - 1, np.arange(m))
-        return gains
 
     def by_order(self, orders: np.ndarray) -> np.ndarray:
         """Return the gain of each player in each order, (n_orders, n_players)."""
@@ -176,10 +151,15 @@ def refit_shares(
     sample_weight: Column,
     groups: Mapping[str, Any] | None,
     n_jobs: int | None,
-    resampling: Resampling,
+    drawn: tuple[int | None, int, float, RandomState],
 ) -> R2Decomposition:
-    """Split R2 over the players of a regression refitted on every subset."""
-    resampling.check()
+    """Split R2 over the players of a regression refitted on every subset; ``drawn``: orders, resamples, their level and seed."""
+    n_orders, n_bootstrap, level, random_state = drawn
+    if n_orders is not None:
+        # Two pairs of an order and its reverse have a standard error.
+        check_count("n_orders", n_orders, 4)
+    check_count("n_bootstrap", n_bootstrap, 0)
+    check_level(level)
     problem, names, native = _prepare(model, X, y, sample_weight, groups)
     factor = problem.factor(problem.weights)
     if factor is None:
@@ -187,13 +167,16 @@ def refit_shares(
         require_variation(0.0, mean, float(problem.weights.sum()))
     assert factor is not None
     m = len(problem.start) - 1
-    exact = resampling.n_orders is None and m <= EXACT_PLAYERS
+    exact = n_orders is None and m <= EXACT_PLAYERS
     if exact:
-        seconds = 2.0**m * SUBSET_SECONDS * (1 + resampling.n_bootstrap)
+        seconds = 2.0**m * SUBSET_SECONDS * (1 + n_bootstrap)
         do = "Pass n_jobs=, a smaller n_bootstrap=, n_orders= (sampled), or join columns with groups="
         check_seconds(seconds, f"Refits on all subsets are forecast to take {seconds:.2g} s on one core", do)
-    rng = checked_generator(resampling.random_state)
-    orders = None if exact else _orders(m, resampling.n_orders or ORDERS, rng)
+    rng, orders = checked_generator(random_state), None
+    if not exact:
+        some = rng.permuted(np.tile(np.arange(m, dtype=np.int64), (-(-(n_orders or ORDERS) // 2), 1)), axis=1)
+        # Each order is followed by its reverse.
+        orders = np.ascontiguousarray(np.stack([some, some[:, ::-1]], axis=1).reshape(-1, m))
     values, std_error, by_size = _values(factor, orders, n_jobs)
     total, tolerance = _own_r2(model, problem, factor)
     residual = float(values.sum()) + factor.empty - total
@@ -205,8 +188,8 @@ def refit_shares(
         "n_fits": 2**m if exact else m * len(orders),  # type: ignore[arg-type]
         "rank": len(factor.independent()),
         "gain_by_size": by_size,
-        "n_bootstrap": resampling.n_bootstrap,
-        "level": resampling.level,
+        "n_bootstrap": n_bootstrap,
+        "level": level,
     }
     return R2Decomposition(
         statistic="R2",
@@ -215,7 +198,7 @@ def refit_shares(
         feature_names=names,
         drift=float(values.sum()) - total,
         std_error=std_error,
-        intervals=_intervals(problem, values, orders, resampling, rng, n_jobs),
+        intervals=_intervals(problem, values, orders, n_bootstrap, level, rng, n_jobs),
         details={key: value for key, value in details.items() if value is not None},
         backend=frame_kind(native),
         game="refit",
@@ -249,12 +232,6 @@ def _prepare(
 
 def _variation(y: np.ndarray, weights: np.ndarray) -> float:
     return float(np.sum(weights * (y - weights @ y / weights.sum()) ** 2))
-
-
-def _orders(m: int, n_orders: int, rng: np.random.Generator) -> np.ndarray:
-    """Return random orders of the players, each followed by its reverse."""
-    drawn = rng.permuted(np.tile(np.arange(m, dtype=np.int64), (-(-n_orders // 2), 1)), axis=1)
-    return np.ascontiguousarray(np.stack([drawn, drawn[:, ::-1]], axis=1).reshape(-1, m))
 
 
 def _values(
@@ -302,7 +279,8 @@ def _intervals(
     problem: LeastSquares,
     values: np.ndarray,
     orders: np.ndarray | None,
-    resampling: Resampling,
+    n_bootstrap: int,
+    level: float,
     rng: np.random.Generator,
     n_jobs: int | None,
 ) -> np.ndarray | None:
@@ -313,15 +291,15 @@ def _intervals(
     Every fit finds something, so that shares are above those of all rows that there are, and those of resamples above the shares by as much
     again: b is taken off twice. Percentiles alone never include the 0 of a column without influence.
     """
-    if not resampling.n_bootstrap:
+    if not n_bootstrap:
         return None
     n, shares = len(problem.y), []
-    for _ in range(10 * resampling.n_bootstrap):
+    for _ in range(10 * n_bootstrap):
         factor = problem.factor(problem.weights * rng.multinomial(n, np.full(n, 1.0 / n)))
         if factor is not None:
             shares.append(_values(factor, orders, n_jobs)[0])
-        if len(shares) == resampling.n_bootstrap:
-            tail = (1.0 - resampling.level) / 2.0
+        if len(shares) == n_bootstrap:
+            tail = (1.0 - level) / 2.0
             low, high = np.quantile(shares, [tail, 1.0 - tail], axis=0)
             raised = np.maximum(np.mean(shares, axis=0) - values, 0.0)
             return np.stack([np.maximum(low - 2.0 * raised, 0.0), high], axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from exactshap.decompose.r2._games import (
 from exactshap.decompose.r2._input import R2Problem, R2Sums, check_seconds
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.solvers import Cost
+from exactshap.trees import apply
 from exactshap.trees.ensemble import complete_forest
 
 GAMES = ("residual", "ensemble")
@@ -31,41 +31,32 @@ GAMES = ("residual", "ensemble")
 
 def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
     """Return the forecast seconds of one core; warn above a minute, refuse above a day or the memory limit."""
-    cost = cost_of(problem.layout, game, per_row)
-    check_memory(cost, problem.layout, game, memory_limit)
-    seconds = cost.seconds
+    cost, layout = cost_of(problem.layout, game, per_row), problem.layout
+    if memory_limit is not None:
+        check_memory_limit(memory_limit)
+    allowed, seconds = 0.8 * physical_memory() if memory_limit is None else float(memory_limit), cost.seconds
+    if cost.bytes > allowed:
+        raise BudgetError(
+            f"The {game!r} game of {layout.trees.n_trees} trees and {layout.n_rows} rows does not fit",
+            f"It would need {memory_needed(cost.bytes, allowed)}",
+            "Pass fewer rows, a larger memory_limit=, or per_row=False",
+        )
     what = f"The {game!r} game of {problem.ensemble.name} is forecast to take {seconds:.2g} s on one core"
     do = "Pass n_jobs=, fewer rows, or game='residual'" if game == "ensemble" else "Pass n_jobs= or fewer rows"
     check_seconds(seconds, what, do)
     return seconds
 
 
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """Hold Shapley(Q) by player (and row), predictions, squared error, and the expected ``sum(values)`` times SST."""
-
-    shares: np.ndarray
-    rows: np.ndarray | None
-    prediction: np.ndarray
-    squared_error: float
-    expected: float
-
-
-def _solve(problem: R2Problem, game: str, per_row: bool, n_jobs: int | None) -> Solved:
-    """Solve the residual or the ensemble game."""
-    if game == "ensemble":
-        return _solve_ensemble(problem, per_row, n_jobs)
-    return _solve_boosted(problem, per_row, n_jobs) if problem.boosted else _solve_averaged(problem, per_row, n_jobs)
+# Shapley(Q) by player and by row, the predictions, and Q of no player
+Solved = tuple[np.ndarray, np.ndarray | None, np.ndarray, float]
 
 
 def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
     layout, weights = problem.layout, problem.weights
     target = problem.y - problem.ensemble.trees.constant[0]
-    prediction = problem.predict()
     rows = games.ensemble_rows(layout, target, weights, n_jobs) if per_row else None
     shares = games.ensemble_shares(layout, target, weights, n_jobs) if rows is None else rows.sum(axis=0)
-    empty, squared_error = np.sum(weights * (target - layout.arrays.empty.sum()) ** 2), problem.squared_error(prediction)
-    return Solved(shares, rows, prediction, squared_error, empty - squared_error)
+    return shares, rows, problem.predict(), float(np.sum(weights * (target - layout.arrays.empty.sum()) ** 2))
 
 
 def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
@@ -75,26 +66,24 @@ def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
     base = problem.y - empty - 0.5 * (prediction - empty)
     rows = games.residual_rows(layout, base, weights, True, n_jobs) if per_row else None
     shares = games.residual_shares(layout, base, weights, True, n_jobs)[0] if rows is None else rows.sum(axis=0)
-    squared_error = problem.squared_error(prediction)
-    return Solved(shares, rows, prediction, squared_error, problem.squared_error(empty) - squared_error)
+    return shares, rows, prediction, problem.squared_error(empty)
 
 
 def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
     """Solve boosted trees: each has the residual of those before it (Jiang, Zhang & Zhang, equation 9)."""
-    layout, weights = problem.layout, problem.weights
-    start = problem.y - problem.ensemble.trees.constant[0]
-    residual = start.copy()
+    layout, weights, trees = problem.layout, problem.weights, problem.ensemble.trees
+    start, rows = problem.y - trees.constant[0], None
     if per_row:
-        rows = games.residual_rows(layout, start, weights, False, n_jobs)
-        prediction = problem.predict()
-        shares, met = rows.sum(axis=0), problem.residual_sums(start)
+        rows, prediction = games.residual_rows(layout, start, weights, False, n_jobs), problem.predict()
+        added = weights @ trees.value[:, 0][apply(trees, problem.numbers)]
+        shares, met = rows.sum(axis=0), np.sum(weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
     else:
-        rows = None
+        residual = start.copy()
         shares, met = games.residual_shares(layout, residual, weights, False, n_jobs)
         prediction = problem.y - residual
-    squared_error, empty = problem.squared_error(prediction), layout.arrays.empty
+    empty = layout.arrays.empty
     drift = np.sum(empty**2) * problem.weight - 2.0 * np.sum(empty * met)
-    return Solved(shares, rows, prediction, squared_error, np.sum(weights * start**2) - squared_error + drift)
+    return shares, rows, prediction, float(np.sum(weights * start**2) + drift)
 
 
 def solve_sums(
@@ -102,8 +91,10 @@ def solve_sums(
 ) -> tuple[R2Sums, np.ndarray | None]:
     """Return what some rows add to the sums, and each row's part. The model's own predictions check it."""
     seconds = forecast(problem, game, per_row, memory_limit)
-    solved = _solve(problem, game, per_row, n_jobs)
-    problem.check_prediction(solved.prediction)
+    solve = _solve_ensemble if game == "ensemble" else _solve_boosted if problem.boosted else _solve_averaged
+    shares, rows, prediction, empty = solve(problem, per_row, n_jobs)
+    problem.check_prediction(prediction)
+    squared_error = problem.squared_error(prediction)
     sums = R2Sums(
         facts={
             "model": problem.ensemble.name,
@@ -114,17 +105,17 @@ def solve_sums(
         statistic="Brier skill score" if problem.ensemble.unit == "probability" else "R2",
         feature_names=problem.player_names,
         game=game,
-        shares=solved.shares,
-        expected=solved.expected,
+        shares=shares,
+        expected=empty - squared_error,
         rounding=problem.rounding(game),
-        squared_error=solved.squared_error,
+        squared_error=squared_error,
         weight=problem.weight,
         mean=problem.mean,
         variation=problem.sst,
         n_rows=len(problem.y),
         seconds=seconds,
     )
-    return sums, solved.rows
+    return sums, rows
 
 
 def check_game(game: Any) -> None:
@@ -142,10 +133,8 @@ CALL, SHALLOW_TREE, SHALLOW_ROW = 30e3, 1e3, 1.6  # trees of depth at most 3, tr
 TREE, NODE_ROW, PAIR, INCREMENT, CELL = 10e3, 5.0, 280.0, 1.6, 0.02  # pairs of units by table
 FACTOR = {"residual": 1.6, "ensemble": 0.95}  # of a pair, one of its players and a row, by quadrature
 BLOCK = {"residual": 50e3, "ensemble": 10e3}  # of a block of rows
-SKEW = {
-    "residual": 0.5,
-    "ensemble": 1.75,
-}  # of a sample's columns: real rows share cells of the tables, and their sums wait for each other
+# Of a sample's columns: real rows share cells of the tables, and their sums wait for each other.
+SKEW = {"residual": 0.5, "ensemble": 1.75}
 
 
 def cost_of(layout: EnsembleLayout, game: str, per_row: bool) -> Cost:
@@ -163,16 +152,11 @@ def _work(layout: EnsembleLayout, game: str, per_row: bool) -> float:
     axes = np.add.reduceat(layout.units.size[:-1, 1].astype(float), layout.units.tree_start[:-1]) / units
     rows = np.full(n_trees, float(n))
     if game == "ensemble":
-        pairs, players, rows = (
-            units.sum(keepdims=True) ** 2 / 2.0,
-            2.0 * np.average(axes, weights=units, keepdims=True),
-            rows[:1],
-        )
+        pairs, rows = units.sum(keepdims=True) ** 2 / 2.0, rows[:1]
+        players = 2.0 * np.average(axes, weights=units, keepdims=True)
     else:
-        pairs, players = (
-            units**2 / 2.0,
-            np.maximum(1.0, 2.0 * axes - 2.0),
-        )  # pairs of a tree share the upper part of their paths
+        # Pairs of a tree share the upper part of their paths.
+        pairs, players = units**2 / 2.0, np.maximum(1.0, 2.0 * axes - 2.0)
         splits = np.diff(layout.trees.tree_start) // 2
         rows = rows if per_row else np.where(splits <= 15, np.minimum(n, 2.0 ** np.minimum(splits, 30)), n)
     players = np.minimum(players, layout.n_players)
@@ -197,19 +181,6 @@ def _sample(game: str, way: str) -> Sample:
         return _work(layout, game, way == "rows"), lambda: solve(layout, target, weights, None)
     residual_game = residual_rows if way == "rows" else residual_shares
     return _work(layout, game, way == "rows"), lambda: residual_game(layout, target.copy(), weights, False, None)
-
-
-def check_memory(cost: Cost, layout: EnsembleLayout, game: str, limit: float | None) -> None:
-    """Refuse work that exceeds the memory limit."""
-    if limit is not None:
-        check_memory_limit(limit)
-    allowed = 0.8 * physical_memory() if limit is None else float(limit)
-    if cost.bytes > allowed:
-        raise BudgetError(
-            f"The {game!r} game of {layout.trees.n_trees} trees and {layout.n_rows} rows does not fit",
-            f"It would need {memory_needed(cost.bytes, allowed)}",
-            "Pass fewer rows, a larger memory_limit=, or per_row=False",
-        )
 
 
 def _bytes(layout: EnsembleLayout, game: str, per_row: bool) -> float:

@@ -60,7 +60,7 @@ def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Seque
         )
     if len(problem.X) < problem.n_terms:
         try:
-            return np.array([list(_by_rows(problem.with_alpha(alpha), folds, intercept)) for alpha in alphas])
+            return np.array([list(_by_rows(replace(problem, alpha=alpha), folds, intercept)) for alpha in alphas])
         except LinAlgError:  # a penalty is numerically semi-definite
             pass
     return _by_terms(problem, alphas, folds, intercept)
@@ -74,7 +74,7 @@ def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequenc
     for f, part in enumerate(parts):
         used = everything - part
         for i, alpha in enumerate(alphas):
-            scores[i, f] = part.score(*used.solve(problem.with_alpha(alpha), centred=intercept))
+            scores[i, f] = part.score(*used.solve(replace(problem, alpha=alpha), centred=intercept))
     return scores
 
 
@@ -161,4 +161,4 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         self.cv_scores_ = path_scores(replace(problem, y=scaled), alphas, folds, intercept=self.fit_intercept)
         means = self.cv_scores_.mean(axis=1)
         self.alpha_, self.best_score_ = alphas[int(np.argmax(means))], float(means.max())
-        return least_squares(problem.with_alpha(self.alpha_))
+        return least_squares(replace(problem, alpha=self.alpha_))

@@ -85,18 +85,8 @@ class WeightingProblem:
             features[:, place] = group.features(X)
         return features
 
-    def with_alpha(self, alpha: float) -> WeightingProblem:
-        return replace(self, alpha=alpha)
-
     def take(self, rows: np.ndarray) -> WeightingProblem:
         return replace(self, X=self.X[rows], y=self.y[rows], weights=self.weights[rows])
-
-    def penalised(self, left: np.ndarray, total: float) -> np.ndarray:
-        """Return left + total (alpha G + ridge I); G is block-diagonal over the groups."""
-        system = left.copy()
-        for rows, penalty in self.penalties():
-            system[rows, rows] += total * penalty
-        return system
 
     def penalties(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield the block alpha G + ridge I and place of every group."""
@@ -107,7 +97,9 @@ class WeightingProblem:
         """Solve (left + total (alpha G + ridge I)) a = right for a."""
         from scipy.linalg import LinAlgError, lstsq, solve
 
-        system = self.penalised(left, total)
+        system = left.copy()
+        for rows, penalty in self.penalties():  # G is block-diagonal over the groups
+            system[rows, rows] += total * penalty
         try:
             return np.asarray(solve(system, right, assume_a="pos"))
         # Numerically semi-definite: the solution of least norm.

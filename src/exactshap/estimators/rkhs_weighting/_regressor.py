@@ -7,7 +7,6 @@ import functools
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -106,15 +105,10 @@ def _smart(model: Model, X: TableLike, y: Column, tolerance: float) -> Model:
 
 
 def _pruned(model: Model, penalty: float) -> Model:
-    result = copy.deepcopy(model)
-    result.terms_, result.coef_, result.rkhs_norm_ = kept_terms(_of_lasso(model, penalty))
-    return result
-
-
-def _of_lasso(model: Model, penalty: float) -> Iterator[tuple[Group, np.ndarray]]:
     """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
     from sklearn.linear_model import Lasso
 
+    pieces, result = [], copy.deepcopy(model)
     for term, a in pieces_of(model.terms_, model.coef_):
         gram = term.base.kernel(term.parameters, term.parameters, len(term.subset))
         root = np.linalg.cholesky(gram + 1e-8 * np.eye(len(a))).T
@@ -122,7 +116,9 @@ def _of_lasso(model: Model, penalty: float) -> Iterator[tuple[Group, np.ndarray]
         scale = len(model.coef_) / len(a)
         lasso_fit = Lasso(alpha=max(penalty * scale, 1e-15), fit_intercept=False, max_iter=10_000, tol=1e-8)
         probability = term.coefficients[0] / a[0]
-        yield Group(term.subset, term.parameters, probability, term.base), lasso_fit.fit(root, root @ a).coef_
+        pieces.append((Group(term.subset, term.parameters, probability, term.base), lasso_fit.fit(root, root @ a).coef_))
+    result.terms_, result.coef_, result.rkhs_norm_ = kept_terms(pieces)
+    return result
 
 
 def _distance(model: Model, other: Model) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -181,13 +182,6 @@ class Coordinates:
         return [np.concatenate([columns[0], *(columns[1 + j] for j in members)], axis=1) for members in self.players]
 
 
-def _numbers(X: Table, j: int) -> np.ndarray | None:
-    try:
-        return X.select([j]).numeric()[:, 0]
-    except ExactshapError:  # text, dates
-        return None
-
-
 def _refuse_infinity(values: np.ndarray, X: Table, j: int, what: str) -> None:
     """Refuse cells that are infinitely far from all others."""
     infinite = np.isinf(values)
@@ -198,8 +192,9 @@ def _refuse_infinity(values: np.ndarray, X: Table, j: int, what: str) -> None:
 
 
 def _column(background: Table, j: int, weights: np.ndarray) -> _Number | _Category:
-    values = _numbers(background, j)
-    if values is None:
+    try:
+        values = background.select([j]).numeric()[:, 0]
+    except ExactshapError:  # text, dates
         levels, places = np.unique(_words(background.column(j)), return_inverse=True)
         # The chance that two rows have one level
         together = float(np.sum(np.bincount(places, weights) ** 2))
@@ -346,32 +341,29 @@ class RegressedMeans:
 
     replicates = 1
 
-    def __init__(
-        self, way: Any, coordinates: Coordinates, background: list[np.ndarray], targets: np.ndarray, weights: np.ndarray
-    ):
-        self.way, self.coordinates = way, coordinates
-        self.background, self.targets, self.weights = background, targets, weights
+    def __init__(self, way: Any, background: Table, coordinates: Coordinates, targets: np.ndarray, weights: np.ndarray):
+        self.way, self.coordinates, self.targets, self.weights = way, coordinates, targets, weights
+        self.background = self.rows = coordinates(background)
+        self.scores: list[float] = []  # of the coalitions so far
 
-    def bound_to(self, X: Table) -> BoundRegressions:
-        return BoundRegressions(self, self.coordinates(X))
+    def bound_to(self, X: Table) -> RegressedMeans:
+        """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows for proper coalitions."""
+        bound = copy.copy(self)
+        bound.rows, bound.scores = self.coordinates(X), []
+        return bound
 
     def bytes(self, n_rows: int) -> float:
         """Return the memory of one coalition."""
         return float(self.way.bytes(len(self.weights), n_rows))
 
-
-class BoundRegressions:
-    """``v(mask) -> (n_rows, n_outputs)`` for proper coalitions of some rows."""
-
-    def __init__(self, means: RegressedMeans, rows: Sequence[np.ndarray]) -> None:
-        self.means, self.rows = means, rows
-        self.scores: list[float] = []
-
     def __call__(self, mask: np.ndarray) -> np.ndarray:
-        means, inside = self.means, np.flatnonzero(mask).tolist()
-        known, points = (np.concatenate([of[j] for j in inside], axis=1) for of in (means.background, self.rows))
-        predict, left_out = means.way.fit(known, means.targets, means.weights)
-        self.scores.append(_r2(means.targets, left_out, means.weights))
+        inside = np.flatnonzero(mask).tolist()
+        known, points = (np.concatenate([of[j] for j in inside], axis=1) for of in (self.background, self.rows))
+        predict, left_out = self.way.fit(known, self.targets, self.weights)
+        # The share of variance explained on left-out rows, over all outputs
+        total = float(np.sum(self.weights @ (self.targets - self.weights @ self.targets) ** 2))
+        missed = float(np.sum(self.weights @ (self.targets - left_out) ** 2))
+        self.scores.append(1.0 - missed / total if total > 0.0 else 0.0)
         return np.asarray(predict(points))
 
     def describe(self) -> str:
@@ -379,11 +371,5 @@ class BoundRegressions:
         if self.scores:
             explained = f"{min(self.scores):.2g} to {max(self.scores):.2g}"
             text += f"; a coalition explains {explained} of the variance of f over rows that are left out"
-        n = len(self.means.weights)
-        return f"conditional means by {self.means.way.name} of the predictions of {n} background rows ({text})"
-
-
-def _r2(targets: np.ndarray, left_out: np.ndarray, weights: np.ndarray) -> float:
-    """Return the share of variance explained on left-out rows. It is that over all outputs."""
-    total = float(np.sum(weights @ (targets - weights @ targets) ** 2))
-    return 1.0 - float(np.sum(weights @ (targets - left_out) ** 2)) / total if total > 0.0 else 0.0
+        n = len(self.weights)
+        return f"conditional means by {self.way.name} of the predictions of {n} background rows ({text})"

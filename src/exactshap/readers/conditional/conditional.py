@@ -89,7 +89,7 @@ class ConditionalReader(DelegatingReader):
         else:
             way = RidgeRegression(settings.get("eta", "auto"))
         coordinates = Coordinates.of(rows, weights, self.traits.players)
-        return RegressedMeans(way, coordinates, coordinates(rows), targets, weights)
+        return RegressedMeans(way, rows, coordinates, targets, weights)
 
     def game(self, X: Table) -> ConditionalGame:
         full = np.asarray(self.inner.predict(X), float).reshape(X.n_rows, -1)

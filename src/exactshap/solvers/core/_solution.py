@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -201,6 +202,17 @@ class Posterior:
 
 
 _NONE = Posterior()
+T = TypeVar("T")
+
+
+class _Field(Generic[T]):
+    """Forward a field of another field."""
+
+    def __init__(self, path: str) -> None:
+        self.get = attrgetter(path)
+
+    def __get__(self, instance: object, owner: type) -> T:
+        return cast(T, self if instance is None else self.get(instance))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,49 +263,17 @@ class Solution:
     approximation_error: np.ndarray | None = None
     index: str = ""
 
-    @property
-    def values(self) -> np.ndarray:
-        return self.part.values
-
-    @property
-    def empty(self) -> np.ndarray:
-        return self.part.empty
-
-    @property
-    def full(self) -> np.ndarray:
-        return self.part.full
-
-    @property
-    def method(self) -> str:
-        return self.part.method
-
-    @property
-    def std_error(self) -> np.ndarray | None:
-        return self.part.std_error
-
-    @property
-    def error_bound(self) -> np.ndarray | float:
-        return self.part.error_bound
-
-    @property
-    def scale(self) -> np.ndarray | float:
-        return self.part.scale
-
-    @property
-    def n_nodes(self) -> int:
-        return self.part.n_nodes
-
-    @property
-    def covariance(self) -> np.ndarray | None:
-        return self.posterior.covariance
-
-    @property
-    def covariance_residual(self) -> np.ndarray | None:
-        return self.posterior.covariance_residual
-
-    @property
-    def set_std(self) -> np.ndarray | None:
-        return self.posterior.set_std
+    values = _Field[np.ndarray]("part.values")
+    empty = _Field[np.ndarray]("part.empty")
+    full = _Field[np.ndarray]("part.full")
+    method = _Field[str]("part.method")
+    std_error = _Field[np.ndarray | None]("part.std_error")
+    error_bound = _Field[np.ndarray | float]("part.error_bound")
+    scale = _Field[np.ndarray | float]("part.scale")
+    n_nodes = _Field[int]("part.n_nodes")
+    covariance = _Field[np.ndarray | None]("posterior.covariance")
+    covariance_residual = _Field[np.ndarray | None]("posterior.covariance_residual")
+    set_std = _Field[np.ndarray | None]("posterior.set_std")
 
     @property
     def exact(self) -> bool:
@@ -428,7 +408,8 @@ class Rows:
         self._n_rows = n_rows
         self._stack = _Stack(n_rows)
         self._whole: Solution | None = None  # a batch of all rows, which is not copied
-        self._facts: dict[int, _Facts] = {}  # of each batch, by its first row
+        # The fields of each batch that are no arrays, by its first row
+        self._facts: dict[int, tuple[str, int, int, tuple[tuple[int, ...], ...]]] = {}
 
     def put(self, start: int, solution: Solution) -> None:
         """Store the batch of rows from ``start``, on any thread, in any order.
@@ -440,29 +421,15 @@ class Rows:
             self._whole = solution
             return
         self._stack.put(start, _arrays_of(solution, _PER_ROW))
-        self._facts[start] = _Facts(solution.method, solution.n_nodes, solution.n_evaluations, solution.sets)
+        self._facts[start] = solution.method, solution.n_nodes, solution.n_evaluations, solution.sets
 
     def solution(self) -> Solution:
         """Return all rows."""
         if self._whole is not None:
             return self._whole
-        facts = [self._facts[start] for start in sorted(self._facts)]
-        return _of_arrays(
-            self._stack.arrays(),
-            _longest(fact.method for fact in facts),
-            max(fact.n_nodes for fact in facts),
-            n_evaluations=sum(fact.n_evaluations for fact in facts),
-            sets=facts[0].sets,
-        )
-
-
-class _Facts(NamedTuple):
-    """Hold the fields of a batch that are no arrays."""
-
-    method: str
-    n_nodes: int
-    n_evaluations: int
-    sets: tuple[tuple[int, ...], ...]
+        methods, nodes, evaluations, sets = zip(*(self._facts[start] for start in sorted(self._facts)), strict=True)
+        arrays = self._stack.arrays()
+        return _of_arrays(arrays, _longest(methods), max(nodes), n_evaluations=sum(evaluations), sets=sets[0])
 
 
 class _Stack:

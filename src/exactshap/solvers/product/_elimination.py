@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -207,14 +207,11 @@ def _values(
 
 def _state_weights(weights: np.ndarray, parts: Sequence[tuple[tuple[int, ...], Sequence[int]]]) -> np.ndarray:
     """Return products of the weights of the players at some places. They are for all states of each part's players."""
-    found = (_products(weights, players, places) for players, places in parts)
-    return np.concatenate([np.zeros((len(weights), 0)), *found], axis=1)
-
-
-def _products(weights: np.ndarray, players: Sequence[int], places: Iterable[int]) -> np.ndarray:
-    """Return the products (n_nodes, 2^n_players) of the weights of the players at some places, by state."""
-    states = np.arange(2 ** len(players))
-    found = np.ones((len(weights), len(states)))
-    for place in places:
-        found *= weights[:, (states >> place) & 1, players[place]]
-    return found
+    found = [np.zeros((len(weights), 0))]
+    for players, places in parts:
+        states = np.arange(2 ** len(players))
+        product = np.ones((len(weights), len(states)))
+        for place in places:
+            product *= weights[:, (states >> place) & 1, players[place]]
+        found.append(product)
+    return np.concatenate(found, axis=1)

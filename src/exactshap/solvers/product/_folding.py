@@ -194,7 +194,8 @@ def quadrature_cost(
     sets = sum(math.comb(n_players, size) for size in set_sizes(order))
     rate = seconds_per_unit("product quadrature", _quadrature_sample)
     held = 8.0 * (LANE_SETS * (6 * n_players + sets) + n_rows * n_outputs * sets)
-    return Cost(work * rate, held, True, _method(n_players, semivalue, order))
+    nodes = max(len(semivalue.rule(size, order, degree=n_players - size)[0]) for size in set_sizes(order))
+    return Cost(work * rate, held, True, f"quadrature ({nodes} node{'s' if nodes != 1 else ''})")
 
 
 def folded_cost(n_rows: int, n_background: int, n_terms: int, n_players: int, n_outputs: int, order: int) -> Cost:
@@ -204,12 +205,6 @@ def folded_cost(n_rows: int, n_background: int, n_terms: int, n_players: int, n_
     sets = sum(math.comb(n_players, size) for size in set_sizes(order))
     held = 8.0 * n_rows * n_outputs * (2.0**n_players + 2 * sets)
     return Cost(once + n_rows * row, held, True, folded_method(n_players, n_background))
-
-
-def _method(n_players: int, semivalue: Semivalue, order: int) -> str:
-    """Return the text of ``Solution.method`` for exact rules."""
-    nodes = max(len(semivalue.rule(size, order, degree=n_players - size)[0]) for size in set_sizes(order))
-    return f"quadrature ({nodes} node{'s' if nodes != 1 else ''})"
 
 
 # -- samples: a millisecond of work for each rate ----------------------------------------------------------------------

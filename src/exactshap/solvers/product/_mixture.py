@@ -304,17 +304,6 @@ def mixture_rules(semivalue: Semivalue, n_players: int) -> MixtureRules:
     return MixtureRules(Handle(_RuleArrays(np.cosh(_LOG_RADII), errors, offsets, nodes, weights, allowed)), references)
 
 
-def _order(inside: np.ndarray, outside: np.ndarray) -> np.ndarray:
-    """Return the order (n_rows, n_terms) in which rows take terms, by their distance: those that are alike share smaller rules.
-
-    A background row that is the point of some terms ties these to their places.
-    """
-    n_rows, _, n_terms = inside.shape
-    if outside.any():
-        return np.tile(np.arange(n_terms), (n_rows, 1))
-    return np.argsort(inside.sum(axis=1), axis=1, kind="stable")
-
-
 _LOG_RADII = np.geomspace(0.05, 7.0, 24)  # logarithms of the parameters of ellipses
 _SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128)
 
@@ -333,12 +322,16 @@ def solve_mixture(
     n_terms) the same of the background, zeros where absent factors are 1; ``coefficients`` are (n_outputs, n_terms). The bits of a row depend
     on that row alone. ``error_bound`` is that of quadrature and of the shortened mixture, not of the mixture itself.
     """
-    (n_rows, n_players, _), n_outputs = inside.shape, len(coefficients)
+    (n_rows, n_players, n_terms), n_outputs = inside.shape, len(coefficients)
     values = np.zeros((n_rows, n_players, n_outputs))
     empty, full = np.zeros((n_rows, n_outputs)), np.zeros((n_rows, n_outputs))
     largest = np.zeros(n_rows, np.int64)
     arguments = (np.ascontiguousarray(array, float) for array in (inside, outside, weights, coefficients))
-    fill_mixture(*arguments, _order(inside, outside), mixture.arrays, *rules, values, empty, full, largest)
+    # Rows take terms by their distance, as those that are alike share smaller rules; a background row that is the point of some
+    # terms ties these to their places.
+    by_distance = np.argsort(inside.sum(axis=1), axis=1, kind="stable")
+    order = np.tile(np.arange(n_terms), (n_rows, 1)) if outside.any() else by_distance
+    fill_mixture(*arguments, order, mixture.arrays, *rules, values, empty, full, largest)
     scale = np.full(n_rows, np.abs(coefficients).max(axis=0, initial=0.0).sum() * np.abs(weights).sum())
     return Part(
         values,

@@ -69,13 +69,10 @@ class KernelFactors:
             found = np.zeros((len(chosen), pairs.shape[1]))
             fill_prior(own, rows, rows, self.background, weights, nodes, node_weights, size == 2, found)
             pairs[chosen], relative = found, max(relative, error)
-        # Two derivatives, each at most twice the bound of its factor: hence 4
-        return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * self._height() if relative else 0.0
-
-    def _height(self) -> float:
-        """Bound the product of all |F|; each derivative is at most twice its factor's bound."""
         tops = [np.abs(array).max(axis=(0, 2), initial=0.0) for array in (self.own[:, :, None], self.rows, self.background)]
-        return float(np.max(tops, axis=0).prod())
+        height = float(np.max(tops, axis=0).prod())  # the product of all |F|
+        # Two derivatives, each at most twice the bound of its factor: hence 4
+        return self.amplitude * pairs, 4.0 * relative * abs(self.amplitude) * height if relative else 0.0
 
     def ends(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the prior variance of f(x) - mean f(Z), and its training covariances. They are (n_rows,) and (n_rows, n_train)."""
@@ -223,7 +220,7 @@ def shapley_covariance(
     covariance = np.zeros((n_rows, n_players, n_players))
     scales, total = np.empty(n_rows), np.empty(n_rows)
     error_bound = 0.0
-    for block in _blocks(n_rows, n_players * len(cholesky)):
+    for block in slices(n_rows, BLOCK_VALUES // max(1, n_players * len(cholesky))):
         parts = [part.take(block) for part in components]
         priors = [part.prior(weights, measure, 1) for part in parts]
         upper = np.sum([values for values, _ in priors], axis=0)
@@ -292,7 +289,7 @@ def interaction_variance(
     weights, n_rows, n_players = _checked(components, cholesky, weights)
     first, second = np.triu_indices(n_players)
     variance = np.empty((n_rows, n_players * (n_players - 1) // 2))
-    for block in _blocks(n_rows, variance.shape[1] * len(cholesky)):
+    for block in slices(n_rows, BLOCK_VALUES // max(1, variance.shape[1] * len(cholesky))):
         parts = [part.take(block) for part in components]
         # The triangle includes pairs of a player with itself, which are no interactions
         prior = np.sum([part.prior(weights, measure, 2)[0] for part in parts], axis=0)[:, first != second]
@@ -317,10 +314,6 @@ def _checked(components: Sequence[Factors], cholesky: np.ndarray, weights: np.nd
             "Add noise to the Gaussian process (alpha= or a WhiteKernel)",
         )
     return weights, *components[0].rows.shape[:2]
-
-
-def _blocks(n_rows: int, values_per_row: int) -> list[slice]:
-    return slices(n_rows, BLOCK_VALUES // max(1, values_per_row))
 
 
 def _whiten(cholesky: np.ndarray, functionals: np.ndarray) -> np.ndarray:
