@@ -22,8 +22,8 @@ from exactshap.decompose.pairwise._estimate import (
 from exactshap.decompose.pairwise._factors import Factors
 from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
 from exactshap.decompose.pairwise._panels import run_in_waves, showing
-from exactshap.decompose.pairwise._reading import read_side, refuse_per_column
-from exactshap.errors import InputError, UnsupportedStructureError, refused_beyond_memory
+from exactshap.decompose.pairwise._reading import read_side
+from exactshap.errors import InputError, InputTypeError, UnsupportedStructureError, refused_beyond_memory
 from exactshap.frames import Table, as_table, warn_of_other_order
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
@@ -120,7 +120,9 @@ def decompose_hsic(
     """
     settings = PairwiseSettings.given(settings)
     question = Question.checked(estimator, index, order, n_permutations, n_jobs, settings)
-    refuse_per_column(bandwidth)
+    if not isinstance(bandwidth, (str, int, float, np.number)):
+        got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
+        raise InputTypeError("`bandwidth` of HSIC is one number or word, for both sides", got, do)
     first, second = _paired(X, Y, 4 if estimator == "unbiased" else 2)
     # One generator for subsamples, blocks and permutations, in this order: a seed gives the same answer every time.
     generator = checked_generator(random_state)
@@ -164,8 +166,8 @@ def _estimated(
 def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTable, Table | StoredTable]:
     first: Table | StoredTable = as_rows(X)
     second: Table | StoredTable
-    if isinstance(first, StoredTable) and _are_names(Y):
-        targets = [Y] if isinstance(Y, str) else list(Y)
+    targets = [Y] if isinstance(Y, str) else list(Y) if isinstance(Y, (list, tuple)) else []
+    if isinstance(first, StoredTable) and targets and all(isinstance(name, str) for name in targets):
         # Y is a part of the same file: names of columns say which.
         first, second = first.select(drop=targets), first.select(targets)
     else:
@@ -177,10 +179,6 @@ def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTab
     if first.n_rows < minimum:
         raise InputError(f"`X` has {first.n_rows} row(s)", f"HSIC needs at least {minimum}", "Pass more rows")
     return first, second
-
-
-def _are_names(Y: TableLike) -> bool:
-    return isinstance(Y, str) or (isinstance(Y, (list, tuple)) and bool(Y) and all(isinstance(name, str) for name in Y))
 
 
 def two_dimensional(Y: TableLike) -> Any:

@@ -130,13 +130,6 @@ def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], float)
 
 
-def refuse_per_column(bandwidth: PerColumn) -> None:
-    """Refuse bandwidths per column where two tables share the setting."""
-    if not isinstance(bandwidth, (str, int, float, np.number)):
-        got, do = f"Got {type(bandwidth).__name__}", "Pass bandwidth_x= or bandwidth_y= for one per column"
-        raise InputTypeError("`bandwidth` of HSIC is one number or word, for both sides", got, do)
-
-
 # As a fraction of the bandwidth: where rows of a column differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
 # Rows: from here on, a column of categories that few rows share is named.
@@ -255,26 +248,14 @@ def _bandwidths(
             sigmas[j] = medians.of_all(metric) if value == "median" else medians.of_column(j, metric)
         else:
             sigmas[j] = _checked(value, names[j], what, squared=kernels[j] == "rbf")
-    _warn_of_unseen(
-        [j for j, value in enumerate(wanted) if value == "median" and kernels[j] != "categorical"], sigmas, names, medians, what
-    )
+    common = [j for j, value in enumerate(wanted) if value == "median" and kernels[j] != "categorical"]
+    # Columns that a bandwidth of all columns together cannot see: their kernel factor is 1 whatever they hold.
+    unseen = [j for j in common if np.ptp(columns[j]) > 0 and medians.own(j) < UNSEEN * sigmas[j]]
+    if unseen:
+        first, text = unseen[0], f"{len(unseen)} of {len(names)} columns vary too little for the common bandwidth to count"
+        got = f"Rows differ by {medians.own(first):.3g} in {names[first]!r} (median); {what}='median' is {sigmas[first]:.3g}"
+        warn(message(text, got, f"Pass {what}='column-median', or standardise the columns"), ExplanationWarning)
     return sigmas
-
-
-def _warn_of_unseen(common: list[int], sigmas: np.ndarray, names: tuple[str, ...], medians: _Medians, what: str) -> None:
-    """Warn of columns that a bandwidth of all columns together cannot see: their kernel factor is 1 whatever they hold."""
-    unseen = [j for j in common if medians.varies(j) and medians.own(j) < UNSEEN * sigmas[j]]
-    if not unseen:
-        return
-    first = unseen[0]
-    warn(
-        message(
-            f"{len(unseen)} of {len(names)} columns vary too little for the common bandwidth to count",
-            f"Rows differ by {medians.own(first):.3g} in {names[first]!r} (median); {what}='median' is {sigmas[first]:.3g}",
-            f"Pass {what}='column-median', or standardise the columns",
-        ),
-        ExplanationWarning,
-    )
 
 
 def _checked(value: Any, name: str, what: str, *, squared: bool) -> float:
@@ -307,7 +288,7 @@ class _Medians:
 
     def __init__(self, columns: np.ndarray, numeric: list[int], random_state: RandomState) -> None:
         self._columns, self._numeric, self._random_state = columns, numeric, random_state
-        self._known: dict[str, float] = {}
+        self.of_all = functools.cache(functools.partial(self._distance, tuple(numeric)))
 
     @functools.cached_property
     def _sample(self) -> np.ndarray:
@@ -316,17 +297,13 @@ class _Medians:
         rows = np.random.default_rng(self._random_state).choice(self._columns.shape[1], MEDIAN_ROWS, replace=False)
         return self._columns[:, np.sort(rows)]
 
-    def of_all(self, metric: str) -> float:
-        if metric not in self._known:
-            self._known[metric] = self._distance(self._numeric, metric)
-        return self._known[metric]
-
     def of_column(self, j: int, metric: str) -> float:
         d = len(self._numeric)
-        return (d if metric == "cityblock" else math.sqrt(d)) * self._distance([j], metric)
+        return (d if metric == "cityblock" else math.sqrt(d)) * self._distance((j,), metric)
 
-    def _distance(self, columns: list[int], metric: str) -> float:
+    def _distance(self, chosen: tuple[int, ...], metric: str) -> float:
         """Return the median distance; refuse columns with squared distances that overflow, or all vanish."""
+        columns = list(chosen)
         with np.errstate(over="ignore"):
             width = float(np.ptp(self._columns[columns], axis=1).max())
         if metric == "euclidean" and width and not 1.0 / SQUARABLE < width < SQUARABLE:
@@ -334,9 +311,6 @@ class _Medians:
             do = "Divide the columns by their standard deviations"
             raise InputError("The squares of the distances of rows overflow, or all vanish", widest, do)
         return _median_distance(self._sample[columns], metric)
-
-    def varies(self, j: int) -> bool:
-        return bool(np.ptp(self._columns[j]) > 0)
 
     def own(self, j: int) -> float:
         """Return a column's median distance, estimated from at most 200 rows."""

@@ -19,7 +19,7 @@ need neither (``shallow.cpp``).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._native import Handle, kernel
+from exactshap._runtime.slices import slices
 from exactshap._runtime.threads import map_in_threads, worker_count
 from exactshap.semivalues import gauss_jacobi
 from exactshap.trees import FlatTrees, parents, prepared
@@ -197,28 +198,11 @@ WAVE_CHUNKS = 8  # or at most those of this many chunks per thread
 MET_ROWS = 1024
 
 
-def in_waves(
-    layout: EnsembleLayout,
-    chunks: list[tuple[int, int]],
-    run: Callable[[tuple[int, int], np.ndarray], np.ndarray],
-    residual: np.ndarray,
-    averaged: bool,
-    n_jobs: int | None,
-) -> Iterator[np.ndarray]:
-    """Yield ``run(chunk, met)`` of all chunks from threads. As many run at a time as their residuals ``met`` fit in memory."""
-    size = _chunks_of_a_wave(layout.n_rows, n_jobs)
-    for first in range(0, len(chunks), size):
-        wave = chunks[first : first + size]
-        tasks = zip(wave, _met_by_chunks(layout, wave, residual, averaged, n_jobs), strict=True)
-        yield from map_in_threads(lambda task: run(*task), tasks, n_jobs)
-
-
 def bytes_of_a_wave(layout: EnsembleLayout) -> float:
     """Bound the bytes of residuals held at once; one thread holds those of one chunk."""
-    n_chunks = (
-        min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs)) if worker_count(layout.n_jobs) > 1 else 1
-    )
-    return 8.0 * layout.n_rows * n_chunks
+    if worker_count(layout.n_jobs) == 1:
+        return 8.0 * layout.n_rows
+    return 8.0 * layout.n_rows * min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs))
 
 
 def _chunks_of_a_wave(n_rows: int, n_jobs: int | None) -> int:
@@ -366,10 +350,13 @@ def _pair_shares(
     chunks = _chunks(layout, layout.n_rows, CHUNK_TREES)
     # One thread updates the residual as it goes, and need not store one per chunk.
     if n_jobs in (None, 1) or len(chunks) == 1:
-        parts: Iterable[np.ndarray] = (run(chunk, residual) for chunk in chunks)
-    else:
-        parts = in_waves(layout, chunks, run, residual, averaged, n_jobs)
-    return sum(parts, np.zeros(layout.n_players)), residual_sums
+        return sum((run(chunk, residual) for chunk in chunks), np.zeros(layout.n_players)), residual_sums
+    shares = np.zeros(layout.n_players)
+    # As many chunks at a time as their residuals fit in memory
+    for some in slices(len(chunks), _chunks_of_a_wave(layout.n_rows, n_jobs)):
+        tasks = zip(chunks[some], _met_by_chunks(layout, chunks[some], residual, averaged, n_jobs), strict=True)
+        shares = sum(map_in_threads(lambda task: run(*task), tasks, n_jobs), shares)
+    return shares, residual_sums
 
 
 def residual_rows(

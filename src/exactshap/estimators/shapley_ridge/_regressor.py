@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from exactshap._runtime.checks import check_parameters, is_number
 from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError
-from exactshap.estimators.shapley_ridge._penalised_basis import Basis, PenalisedKernelModel
+from exactshap.estimators.shapley_ridge._penalised_basis import PenalisedKernelModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +116,9 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, PenalisedKernelModel)
         sample_weight : array of shape (n_samples,), default=None
             A row of weight 2 counts as two rows, in the loss, the background and the penalty; one of weight 0 not at all.
         """
-        y, problem = self._prepare(X, y, sample_weight)
-        dual, squares = problem.solve(np.array([self.shapley_penalty], float))
-        single = y.ndim == 1
-        self.dual_coef_ = dual[0, :, 0] if single else dual[0]
-        self.mean_squared_values_ = float(squares[0, 0]) if single else squares[0]
-        self.functional_error_ = problem.basis.relative_error
+        found = self._solutions(X, y, sample_weight, np.array([self.shapley_penalty], float))
+        (self.dual_coef_,), (squares,) = found.dual_coef, found.mean_squared_values
+        self.mean_squared_values_ = squares if self.dual_coef_.ndim == 2 else float(squares)
         return self
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -138,52 +135,35 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, PenalisedKernelModel)
             raise InputError("`shapley_penalties` must be a list of finite floats >= 0", f"Got {shapley_penalties!r}")
         from sklearn.base import clone
 
-        y, problem = clone(self)._prepare(X, y, sample_weight)
-        dual, squares = problem.solve(penalties)
-        if y.ndim == 1:
-            dual, squares = dual[:, :, 0], squares[:, 0]
-        return RidgePath(penalties, dual, squares)
+        return clone(self)._solutions(X, y, sample_weight, penalties)
 
-    def _prepare(self, X: TableLike, y: Column, sample_weight: Column) -> tuple[np.ndarray, _Problem]:
-        """Validate, drop rows of weight zero, and set up the problem."""
-        check_parameters(self, [*self._checks(), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")])
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        y, weights = self._weighted(X, np.asarray(y, float), sample_weight)
-        scale = 1.0 if self.penalty_scale == "mean" else float(weights.sum())
-        return y, _Problem(self._basis(weights), y.reshape(len(y), -1), weights, float(self.alpha), scale)
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Hold the quadratic problem in the coordinates of a :class:`Basis`; ``scale`` multiplies the penalties."""
-
-    basis: Basis
-    targets: np.ndarray
-    weights: np.ndarray
-    alpha: float
-    scale: float
-
-    def solve(self, penalties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return dual coefficients (n_penalties, n, n_targets) and mean squared values (n_penalties, n_targets).
+    def _solutions(self, X: TableLike, y: Column, sample_weight: Column, penalties: np.ndarray) -> RidgePath:
+        r"""Validate, drop rows of weight zero, and solve the quadratic problem in the coordinates of a :class:`Basis`.
 
         With R R^T = B^T W B + alpha I and R^-1 G R^-T = V S V^T, :math:`\beta(\lambda) = R^{-T} V (I + \lambda S)^{-1} V^T R^{-1} B^T W y`.
         """
         from scipy.linalg import cholesky, solve_triangular
 
-        rows, gram = self.basis.rows, self.basis.gram
+        check_parameters(self, [*self._checks(), ("penalty_scale", self.penalty_scale in ("mean", "sum"), "'mean' or 'sum'")])
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        y, weights = self._weighted(X, np.asarray(y, float), sample_weight)
+        scale = 1.0 if self.penalty_scale == "mean" else float(weights.sum())
+        basis, targets = self._basis(weights), y.reshape(len(y), -1)
+        rows, gram, self.functional_error_ = basis.rows, basis.gram, basis.relative_error
         if rows.shape[1] == 0:  # the kernel matrix is zero: f = 0
-            return np.zeros((len(penalties), *self.targets.shape)), np.zeros((len(penalties), self.targets.shape[1]))
-        normal = (rows * self.weights[:, None]).T @ rows
-        normal[np.diag_indices_from(normal)] += self.alpha
+            return RidgePath(penalties, np.zeros((len(penalties), *y.shape)), np.zeros((len(penalties), *y.shape[1:])))
+        normal = (rows * weights[:, None]).T @ rows
+        normal[np.diag_indices_from(normal)] += float(self.alpha)
         factor = cholesky(normal, lower=True)
         half = solve_triangular(factor, gram, lower=True)
         shared = solve_triangular(factor, half.T, lower=True)
         strengths, vectors = np.linalg.eigh((shared + shared.T) / 2.0)
-        projected = vectors.T @ solve_triangular(factor, rows.T @ (self.weights[:, None] * self.targets), lower=True)
-        shrunk = projected / (1.0 + self.scale * penalties[:, None, None] * np.maximum(strengths, 0.0)[:, None])
+        projected = vectors.T @ solve_triangular(factor, rows.T @ (weights[:, None] * targets), lower=True)
+        shrunk = projected / (1.0 + scale * penalties[:, None, None] * np.maximum(strengths, 0.0)[:, None])
         beta = np.stack([solve_triangular(factor, vectors @ part, lower=True, trans="T") for part in shrunk])
-        dual = np.stack([self.basis.to_dual @ part for part in beta])
-        return dual, np.einsum("pak,ab,pbk->pk", beta, gram, beta, optimize=True)
+        dual = np.stack([basis.to_dual @ part for part in beta])
+        squares = np.einsum("pak,ab,pbk->pk", beta, gram, beta, optimize=True)
+        return RidgePath(penalties, dual.reshape(-1, *y.shape), squares.reshape(-1, *y.shape[1:]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -248,18 +228,15 @@ class ShapleyKernelClassifier(ClassifierMixin, PenalisedKernelModel):
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError("ShapleyKernelClassifier needs rows of at least 2 classes", f"Got {len(self.classes_)} class")
-        self._solve(self._basis(weights), labels, weights)
-        return self
-
-    def _solve(self, basis: Basis, labels: np.ndarray, weights: np.ndarray) -> None:
+        basis = self._basis(weights)
         one_hot = labels[:, None] == (np.array([[1]]) if len(self.classes_) == 2 else np.arange(len(self.classes_)))
         penalty = self.alpha * np.eye(len(basis.gram)) + self.shapley_penalty * basis.gram
-        problem = _Logistic(basis.rows, one_hot.astype(float), weights, penalty)
-        beta, self.n_iter_ = problem.solve(self.max_iter, self.tol)
+        beta, self.n_iter_ = _logistic(basis.rows, one_hot.astype(float), weights, penalty, self.max_iter, self.tol)
         dual = basis.to_dual @ beta
         self.dual_coef_ = dual[:, 0] if dual.shape[1] == 1 else dual
         self.mean_squared_values_ = float(np.einsum("ak,ab,bk->", beta, basis.gram, beta))
         self.functional_error_ = basis.relative_error
+        return self
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return log-odds of the second class (n_samples,), or scores (n_samples, n_classes)."""
@@ -280,50 +257,38 @@ class ShapleyKernelClassifier(ClassifierMixin, PenalisedKernelModel):
         return self.classes_[scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)]
 
 
-@dataclass(frozen=True, eq=False)
-class _Logistic:
-    rows: np.ndarray
-    one_hot: np.ndarray
-    weights: np.ndarray
-    penalty: np.ndarray
+def _logistic(
+    rows: np.ndarray, one_hot: np.ndarray, weights: np.ndarray, penalty: np.ndarray, max_iter: int, tol: float
+) -> tuple[np.ndarray, int]:
+    """Minimise by L-BFGS, in variables that bound the Hessian by the identity; also return the iterations."""
+    from scipy.linalg import cholesky, solve_triangular
+    from scipy.optimize import minimize
+    from scipy.special import expit, log_softmax, softmax
 
-    def solve(self, max_iter: int, tol: float) -> tuple[np.ndarray, int]:
-        """Minimise by L-BFGS, in variables that bound the Hessian by the identity."""
-        from scipy.linalg import cholesky, solve_triangular
-        from scipy.optimize import minimize
+    curvature = (rows * (weights[:, None] / 4.0)).T @ rows + 2.0 * penalty
+    factor = cholesky(curvature, lower=True)
+    rows = solve_triangular(factor, rows.T, lower=True).T
+    half = solve_triangular(factor, penalty, lower=True)
+    penalty = solve_triangular(factor, half.T, lower=True)
+    shape = (rows.shape[1], one_hot.shape[1])
 
-        curvature = (self.rows * (self.weights[:, None] / 4.0)).T @ self.rows + 2.0 * self.penalty
-        factor = cholesky(curvature, lower=True)
-        rows = solve_triangular(factor, self.rows.T, lower=True).T
-        half = solve_triangular(factor, self.penalty, lower=True)
-        penalty = solve_triangular(factor, half.T, lower=True)
-        shape = (rows.shape[1], self.one_hot.shape[1])
-
-        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            u = flat.reshape(shape)
-            loss, slope = self._loss(rows @ u)
-            pull = penalty @ u
-            return loss + float((u * pull).sum()), (rows.T @ slope + 2.0 * pull).ravel()
-
-        options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 30}
-        found = minimize(objective, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options)
-        if found.nit >= max_iter and np.abs(found.jac).max(initial=0.0) > tol:
-            warnings.warn(
-                f"ShapleyKernelClassifier did not converge in {max_iter} iterations (gradient {np.abs(found.jac).max():.2g}); "
-                "raise max_iter or alpha",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return solve_triangular(factor, found.x.reshape(shape), lower=True, trans="T"), int(found.nit)
-
-    def _loss(self, scores: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the weighted loss and its derivative in the scores (n, n_functions)."""
-        from scipy.special import expit, log_softmax, softmax
-
-        if scores.shape[1] == 1:
-            losses = np.logaddexp(0.0, scores) - self.one_hot * scores
-            slope = expit(scores) - self.one_hot
+    def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        u = flat.reshape(shape)
+        scores, pull = rows @ u, penalty @ u
+        if shape[1] == 1:
+            losses, slope = np.logaddexp(0.0, scores) - one_hot * scores, expit(scores) - one_hot
         else:
-            losses = -self.one_hot * log_softmax(scores, axis=1)
-            slope = softmax(scores, axis=1) - self.one_hot
-        return float(self.weights @ losses.sum(axis=1)), self.weights[:, None] * slope
+            losses, slope = -one_hot * log_softmax(scores, axis=1), softmax(scores, axis=1) - one_hot
+        loss = float(weights @ losses.sum(axis=1))
+        return loss + float((u * pull).sum()), (rows.T @ (weights[:, None] * slope) + 2.0 * pull).ravel()
+
+    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": 30}
+    found = minimize(objective, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options)
+    if found.nit >= max_iter and np.abs(found.jac).max(initial=0.0) > tol:
+        warnings.warn(
+            f"ShapleyKernelClassifier did not converge in {max_iter} iterations (gradient {np.abs(found.jac).max():.2g}); "
+            "raise max_iter or alpha",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return solve_triangular(factor, found.x.reshape(shape), lower=True, trans="T"), int(found.nit)

@@ -16,7 +16,7 @@ O(n_terms 2^d (n_background + n_rows)), without the product of rows and backgrou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -68,11 +68,24 @@ def by_splitting(
 ) -> np.ndarray:
     """Enumerate both halves of the players, term by term. BLAS threads would cost more than they save."""
     d, n_terms, n_rows = inside.shape
-    combine, chosen = _for_all(d, semivalue), list(players)
+    half, chosen = d // 2, list(players)
+    first_masks, second_masks = all_masks(half), all_masks(d - half)
+    sizes = second_masks.sum(axis=1)[:, None] + first_masks.sum(axis=1)
+    p = np.concatenate([semivalue.weights(d), [0.0]])
+    joining = p[sizes] + np.where(sizes > 0, p[sizes - 1], 0.0)
+    members = [masks.T.astype(float) for masks in (first_masks, second_masks)]
     result = np.empty((len(players), n_terms, n_rows))
     with single_threaded_blas():
         for i in range(n_terms):
-            result[:, i] = combine(*_halves(inside[:, i], outside[:, i], weights))[chosen]
+            first, second = coalition_products(inside[:half, i]), coalition_products(inside[half:, i])
+            before, behind = (coalition_products(part[:, i], absent=True) for part in (outside[:half], outside[half:]))
+            mean = (behind * weights) @ before.T
+            joined = joining * mean
+            base = (((p[sizes] * mean).T @ second) * first).sum(axis=0)
+            low = members[0] @ ((joined.T @ second) * first)
+            high = members[1] @ ((joined @ first) * second)
+            # sum_S (h(|S|) [A in S] - p(|S|)) v(S): the second part is the same for all players
+            result[:, i] = (np.concatenate([low, high]) - base)[chosen]
     return result
 
 
@@ -83,29 +96,3 @@ def splitting_pays(n_players: int, n_background: int, n_rows: int) -> bool:
     split = 1e-4 + 1e-10 * 2.0**n_players * (n_background + 3.0 * n_rows)
     sweep = 1e-9 * n_rows * n_background * ((n_players + 1) // 2) * n_players
     return split < sweep
-
-
-def _halves(inside: np.ndarray, outside: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return M (second half, first half) and both halves' tables (2^half, n_rows) of one term."""
-    half = len(inside) // 2
-    mean = (coalition_products(outside[half:], absent=True) * weights) @ coalition_products(outside[:half], absent=True).T
-    return mean, coalition_products(inside[:half]), coalition_products(inside[half:])
-
-
-def _for_all(d: int, semivalue: Semivalue) -> Callable[..., np.ndarray]:
-    """Return the map from a term's halves to all players' values."""
-    first_masks, second_masks = all_masks(d // 2), all_masks(d - d // 2)
-    sizes = second_masks.sum(axis=1)[:, None] + first_masks.sum(axis=1)
-    p = np.concatenate([semivalue.weights(d), [0.0]])
-    joining = p[sizes] + np.where(sizes > 0, p[sizes - 1], 0.0)
-    members = [masks.T.astype(float) for masks in (first_masks, second_masks)]
-
-    def combine(mean: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        joined = joining * mean
-        base = (((p[sizes] * mean).T @ second) * first).sum(axis=0)
-        low = members[0] @ ((joined.T @ second) * first)
-        high = members[1] @ ((joined @ first) * second)
-        # sum_S (h(|S|) [A in S] - p(|S|)) v(S): the second part is the same for all players
-        return np.concatenate([low, high]) - base
-
-    return combine
