@@ -13,7 +13,7 @@ from exactshap.semivalues import Atom, Beta, Mixture, Semivalue
 from exactshap.solvers import solve
 from exactshap.solvers.product import (
     ExponentialTerms,
-    functional_rules,
+    graded_rules,
     mixture_rules,
     prepare_mixture,
     solve_functional,
@@ -219,7 +219,7 @@ def by_factors(terms, X, question):
 def test_the_sweep_agrees_with_the_product_game(question, d, n_terms, outputs):
     for seed, reach in enumerate((1e-3, 1.0, 1e3)):  # factors near 1, anywhere and near 0
         terms, X = terms_of(d, n_terms, outputs, seed, reach)
-        ours, reference = solve_functional(functional_rules(question, d), X, terms), by_factors(terms, X, question)
+        ours, reference = solve_functional(graded_rules(question, d), X, terms), by_factors(terms, X, question)
         exponent = reach * 2.0 * d * max(1.0, np.abs(X).max() + np.abs(terms.points).max()) ** 2
         size = reference.scale.max() * max(1.0, min(exponent, 1.0 / EPS))  # an exponential is off by eps times its exponent
         for name in ("values", "empty", "full"):
@@ -230,27 +230,27 @@ def test_the_sweep_agrees_with_the_product_game(question, d, n_terms, outputs):
 
 def test_bits_of_a_row_of_exponential_kernels_depend_on_it_alone():
     terms, X = terms_of(20, 45, 1, 0)
-    rules = functional_rules(semivalues.find("shapley"), 20)
+    rules = graded_rules(semivalues.find("shapley"), 20)
     together = solve_functional(rules, X, terms).values
     for i in range(len(X)):
         np.testing.assert_array_equal(solve_functional(rules, X[i : i + 1], terms).values[0], together[i])
 
 
 def test_near_terms_take_few_nodes_and_far_ones_as_many_as_are_exact():
-    rules = functional_rules(semivalues.find("shapley"), 40)
+    rules = graded_rules(semivalues.find("shapley"), 40)
     counts = []
     for reach in (1e-6, 1e6):
         terms, X = terms_of(40, 16, 1, 3, reach)
         counts.append(solve_functional(rules, X, terms).n_nodes)
     assert counts == [rules.sizes[0], rules.sizes[-1]]
     assert counts[0] < counts[1] <= 20
-    assert functional_rules(semivalues.find("shapley"), 3).sizes.tolist() == [2]
+    assert graded_rules(semivalues.find("shapley"), 3).sizes.tolist() == [2]
 
 
 @pytest.mark.parametrize("missing", ["squared", "absolute"])
 def test_rows_whose_squares_overflow_are_far_from_every_point(missing):
     terms, X = terms_of(6, 9, 1, 5)
-    rules, one = functional_rules(semivalues.find("shapley"), 6), np.ones(6)
+    rules, one = graded_rules(semivalues.find("shapley"), 6), np.ones(6)
     terms = terms._replace(**{"squared": one, "absolute": one, missing: np.zeros(6)})
     found = []
     for far in (1e100, 1e200):

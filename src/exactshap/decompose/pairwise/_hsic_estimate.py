@@ -24,16 +24,15 @@ from exactshap.decompose.pairwise._factors import (
     fill_products,
 )
 from exactshap.decompose.pairwise._panels import (
-    Rules,
     Run,
     add_up,
     add_up_gaussians,
     block_pairs,
     blocks_of,
     contributions,
-    rule_table,
     run_in_waves,
 )
+from exactshap.solvers.product import GradedRules, graded_rules
 
 
 def norm_of(n: int, estimator: str) -> float:
@@ -121,7 +120,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
     are weighted with it (second), and their row sums are multiplied with it for the jackknife (third).
     """
     x, y, question, orders = task
-    n, d, rules = x.n_rows, x.n_players, rule_table(question.semivalue, x.n_players, question.order)
+    n, d, rules = x.n_rows, x.n_players, graded_rules(question.semivalue, x.n_players, question.order, even=True)
     pairs = block_pairs(n, whole=run is None)
     # Workers of the user's map take no threads of their own.
     of_task = question if run is None else replace(question, n_jobs=None)
@@ -143,7 +142,7 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
     # Centring needs the row sums over all rows: no contribution can be weighted before the first round is over.
     target = CentredKernel(y, offsets_of(fast, question.estimator), question.estimator)
     by_row, permuted = np.zeros((2, d + 1, n)), np.zeros((d + 1, len(orders)))
-    joint, truncation = np.zeros(question.n_joint(d)), rules.error_bound
+    joint, truncation = np.zeros(question.n_joint(d)), 2.0 * float(rules.errors[-1])
     for rows, (*parts, more_permuted, more, relative) in rounds(_contributions, target.offsets, rules=rules, orders=orders):
         by_row[:, :, rows] += parts
         permuted += more_permuted
@@ -182,7 +181,7 @@ def _row_sums(task: tuple[Factors, Factors, int], question: Question) -> tuple[f
 
 
 def _contributions(
-    task: tuple[Factors, Factors, int, np.ndarray], question: Question, rules: Rules, orders: np.ndarray
+    task: tuple[Factors, Factors, int, np.ndarray], question: Question, rules: GradedRules, orders: np.ndarray
 ) -> tuple[Any, ...]:
     r"""Return sums of the pair contributions G, then the values of sets and their truncation.
 

@@ -26,13 +26,11 @@ from exactshap.decompose.pairwise._estimate import (
 )
 from exactshap.decompose.pairwise._factors import LANES, Factors, PanelBlock, add_contributions, add_sides
 from exactshap.decompose.pairwise._panels import (
-    Rules,
     Run,
     add_up_gaussians,
     block_pairs,
     contributions,
     panels_of,
-    rule_table,
     run_in_waves,
     showing,
 )
@@ -41,6 +39,7 @@ from exactshap.errors import InputError, refused_beyond_memory
 from exactshap.frames.stored import as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
+from exactshap.solvers.product import GradedRules, graded_rules
 
 
 @refused_beyond_memory("The decomposition", "Pass the paths of files, which are read in pieces, or fewer rows")
@@ -185,7 +184,7 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray], run: Run | Non
     and the order in which they are added up depend on the numbers of rows only.
     """
     factors, n, question, labels = task
-    rules = rule_table(question.semivalue, factors.n_players, question.order)
+    rules = graded_rules(question.semivalue, factors.n_players, question.order, even=True)
     means = _PairMeans(n, factors.n_rows - n, question.estimator)
     pairs = block_pairs(factors.n_rows, n, whole=run is None)
     # No block crosses the boundary (see ``block_pairs``), so its first row tells its sample.
@@ -199,7 +198,7 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray], run: Run | Non
     function = functools.partial(_part, rules=rules, question=of_task)
     sums = np.zeros((2, factors.n_players + 1, factors.n_rows))
     kernels, within = np.zeros((2, 2)), np.zeros((sums.shape[1], labels.shape[1]))
-    joint, truncation = np.zeros(question.n_joint(factors.n_players)), rules.error_bound
+    joint, truncation = np.zeros(question.n_joint(factors.n_players)), 2.0 * float(rules.errors[-1])
     for pair, (own, other), part in zip(pairs, samples, run_in_waves(run or map, function, tasks), strict=True):
         by_row, more_within, more_joint, relative, kernel = part
         height = pair.begin or len(pair.rows)
@@ -225,7 +224,7 @@ def estimate_mmd(task: tuple[Factors, int, Question, np.ndarray], run: Run | Non
     )
 
 
-def _part(task: tuple[Factors, int, np.ndarray, float], rules: Rules, question: Question) -> tuple[Any, ...]:
+def _part(task: tuple[Factors, int, np.ndarray, float], rules: GradedRules, question: Question) -> tuple[Any, ...]:
     """Return what the pairs of two blocks add to the sums, 0 being the begin of a block with itself.
 
     They are sums (n_players + 1, n_rows) over the rows of the other block, those for permutations, values of sets with their
@@ -251,7 +250,7 @@ def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Genera
 
 
 def _pair_sums(
-    factors: Factors, rules: Rules, labels: np.ndarray, n_jobs: int | None, begin: int
+    factors: Factors, rules: GradedRules, labels: np.ndarray, n_jobs: int | None, begin: int
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return the pair sums that all estimators and permutations are made of.
 

@@ -8,16 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from exactshap._native import Handle
 from exactshap._runtime.progress import Progress, duration, progress_text
 from exactshap._runtime.threads import map_in_threads
 from exactshap.decompose.pairwise._factors import LANES, Factors, PanelBlock, fill_contributions
-from exactshap.semivalues import Beta, Semivalue
-from exactshap.solvers.core import RELATIVE_TRUNCATION, RuleArrays, bound
+from exactshap.solvers.product import GradedRules
 
 # Rows of one task: a constant, so that any number of threads adds up in the same order.
 PANEL_ROWS = 128
@@ -27,45 +25,6 @@ TASK_ROWS = 4096
 TASKS_AT_ONCE = 128
 # A block of contributions stays in the second-level cache.
 _BLOCK_BYTES = 1 << 20
-_NODE_COUNTS = (2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256, 320, 400, 512)
-
-
-class Rules(NamedTuple):
-    """Hold quadrature rules of even sizes, with one bound on their relative error."""
-
-    arrays: Handle
-    error_bound: float
-
-
-def rule_table(semivalue: Semivalue, n_players: int, order: int = 1) -> Rules:
-    """Return the rules for single players: graded by the a-priori bound for smooth measures, one exact rule otherwise."""
-    degree = n_players - 1
-    measure = semivalue.of_size(1, order)
-    # No a-priori bound is known for other measures: they use the rule that is exact for d - 1 factors.
-    if not isinstance(measure, Beta):
-        return _join([measure.rule(degree)], [np.inf], 0.0)
-    exact = degree // 2 + 1
-    counts = [count for count in _NODE_COUNTS if count < exact]
-    limits = [_largest_spread(count) for count in counts]
-    rules = [measure.gauss(count) for count in [*counts, exact]]
-    return _join(rules, [*limits, np.inf], 2.0 * RELATIVE_TRUNCATION if counts else 0.0)
-
-
-def _join(rules: list[Any], limits: list[float], error_bound: float) -> Rules:
-    """Concatenate rules, padded to even sizes by a node of weight 0: the compiled sweep takes pairs of nodes."""
-    even = [(np.append(n, 0.5), np.append(w, 0.0)) if len(n) % 2 else (n, w) for n, w in rules]
-    return Rules(Handle(RuleArrays.of(even, limits)), error_bound)
-
-
-@functools.cache
-def _largest_spread(n_nodes: int) -> float:
-    """Return the largest spread (from below) for which ``n_nodes`` nodes are exact to rounding."""
-    low, high = 0.0, 4.0 * n_nodes * n_nodes
-    for _ in range(32):
-        middle = 0.5 * (low + high)
-        # Bisection keeps ``low`` on the safe side, and that is returned.
-        low, high = (middle, high) if bound(middle, n_nodes) <= RELATIVE_TRUNCATION else (low, middle)
-    return low
 
 
 @dataclass(frozen=True)
@@ -159,7 +118,7 @@ def add_up_gaussians(
 
 
 def contributions(
-    factors: Factors, rules: Rules, panel: tuple[int, int], begin: int
+    factors: Factors, rules: GradedRules, panel: tuple[int, int], begin: int
 ) -> Iterator[tuple[PanelBlock, np.ndarray]]:
     """Yield blocks with contributions of pairs (n_players + 1, height, padded), valid until the next one."""
     buffer = np.empty(0)

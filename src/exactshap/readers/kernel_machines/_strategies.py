@@ -26,7 +26,7 @@ from exactshap.solvers.product import (
     folded_cost,
     folded_method,
     folding_pays,
-    functional_rules,
+    graded_rules,
     mixture_rules,
     prepare_mixture,
     quadrature_units,
@@ -75,7 +75,7 @@ class Streamed(Strategy):
             return radial + self._others._sum(values, semivalue, order) if self._others.machine.blocks else radial
         machine = self.machine
         if order == 1 and self._exponentials:
-            solve = functools.partial(solve_functional, functional_rules(semivalue, machine.n_players), values)
+            solve = functools.partial(solve_functional, graded_rules(semivalue, machine.n_players), values)
             return functools.reduce(operator.add, map(solve, self._exponentials))
         # Factors have the layout of the rows
         total, values = None, np.ascontiguousarray(values)

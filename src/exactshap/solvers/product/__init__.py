@@ -23,8 +23,9 @@ from exactshap.solvers.product._mixture import prepare_mixture as prepare_mixtur
 from exactshap.solvers.product._mixture import shorten_mixture as shorten_mixture
 from exactshap.solvers.product._mixture import solve_mixture as solve_mixture
 from exactshap.solvers.product._quadrature import ExponentialTerms as ExponentialTerms
+from exactshap.solvers.product._quadrature import GradedRules as GradedRules
 from exactshap.solvers.product._quadrature import fill_interactions as fill_interactions
-from exactshap.solvers.product._quadrature import functional_rules as functional_rules
+from exactshap.solvers.product._quadrature import graded_rules as graded_rules
 from exactshap.solvers.product._quadrature import set_sums as set_sums
 from exactshap.solvers.product._quadrature import solve_functional as solve_functional
 from exactshap.solvers.product._quadrature import solve_product as solve_product

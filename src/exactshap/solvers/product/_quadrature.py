@@ -127,9 +127,9 @@ class GradedRules(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
-    """Return the rules for single players, the last one for every spread."""
-    degree, measure = n_players - 1, semivalue.of_size(1, 1)
+def graded_rules(semivalue: Semivalue, n_players: int, order: int = 1, *, even: bool = False) -> GradedRules:
+    """Return the rules for single players, the last one for every spread; ``even`` ones have a node of weight 0 more if need be."""
+    degree, measure = n_players - 1, semivalue.of_size(1, order)
     counts: list[int] = []
     limits: list[float] = []
     # Even sizes only: half as many rules, with at most one node more than a strip needs
@@ -147,6 +147,8 @@ def functional_rules(semivalue: Semivalue, n_players: int) -> GradedRules:
         rules.append(measure.rule(degree))
         limits.append(np.inf)
         errors.append(0.0)
+    if even:
+        rules = [(np.append(n, 0.5), np.append(w, 0.0)) if len(n) % 2 else (n, w) for n, w in rules]
     # A row reports its largest rule, but a smaller one may have a larger error: hence the running maximum
     arrays = RuleArrays.of(rules, limits)
     return GradedRules(Handle(arrays), np.diff(arrays.offsets), np.maximum.accumulate(errors))
