@@ -29,13 +29,6 @@ def _from_object(kernel: Foreign, n_features: int) -> Kernel:
     return reader(kernel, n_features)
 
 
-def _matern(kernel: Foreign, n_features: int) -> Kernel:
-    # The limit of infinite smoothness is the Gaussian
-    if kernel.nu == math.inf:
-        return RBF(bandwidth=kernel.length_scale)
-    return Matern(bandwidth=kernel.length_scale, nu=float(kernel.nu))
-
-
 def _power(kernel: Foreign, n_features: int) -> Kernel:
     exponent = float(kernel.exponent)
     if exponent != int(exponent) or exponent < 1:
@@ -45,14 +38,12 @@ def _power(kernel: Foreign, n_features: int) -> Kernel:
     return Product((base,) * int(exponent))
 
 
-def _pairwise_object(kernel: Foreign, n_features: int) -> Kernel:
-    parameters = {"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
-    return from_sklearn(kernel.metric, n_features, **parameters)
-
-
 _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
     "RBF": lambda kernel, n: RBF(bandwidth=kernel.length_scale),
-    "Matern": _matern,
+    # The limit of infinite smoothness is the Gaussian
+    "Matern": lambda kernel, n: (
+        RBF(kernel.length_scale) if kernel.nu == math.inf else Matern(kernel.length_scale, nu=float(kernel.nu))
+    ),
     "RationalQuadratic": lambda kernel, n: RationalQuadratic(bandwidth=kernel.length_scale, alpha=float(kernel.alpha)),
     "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
     "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
@@ -60,15 +51,9 @@ _OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
     "Sum": lambda kernel, n: Sum((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
     "Product": lambda kernel, n: Product((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
     "Exponentiation": _power,
-    "PairwiseKernel": _pairwise_object,
-}
-
-
-_BY_FUNCTION = {
-    "rbf_kernel": "rbf",
-    "laplacian_kernel": "laplacian",
-    "linear_kernel": "linear",
-    "chi2_kernel": "chi2",
+    "PairwiseKernel": lambda kernel, n: from_sklearn(
+        kernel.metric, n, **{"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
+    ),
 }
 
 
@@ -133,7 +118,8 @@ def from_sklearn(kernel: Any, n_features: int, *, gamma: float | None = None, co
     name = kernel
     # A function of the same name elsewhere may compute anything
     if callable(kernel) and str(getattr(kernel, "__module__", "")).startswith("sklearn."):
-        name = _BY_FUNCTION.get(getattr(kernel, "__name__", ""), kernel)
+        short = getattr(kernel, "__name__", "").removesuffix("_kernel")
+        name = short if short in ("rbf", "laplacian", "linear", "chi2") else kernel
         # scikit-learn's function has another default than the same kernel by name
         gamma = 1.0 if name == "chi2" and gamma is None else gamma
     rate = 1.0 / n_features if gamma is None else float(gamma)
@@ -151,7 +137,10 @@ def from_sklearn(kernel: Any, n_features: int, *, gamma: float | None = None, co
     if name == "linear":
         return Linear()
     if name in ("poly", "polynomial"):
-        return Polynomial(degree=_whole(degree), gamma=rate, offset=float(coef0))
+        if degree != int(degree):
+            what = "Only whole degrees of polynomial kernels expand into products"
+            raise UnsupportedStructureError(what, f"Got {degree!r}", ROUTE)
+        return Polynomial(degree=int(degree), gamma=rate, offset=float(coef0))
     if name == "precomputed":
         what = "The columns of a machine with a precomputed kernel are training rows, and no features"
         do = "Pass its formula with the kernel itself: exactshap.readers.KernelMachine(points, coefficients, kernel, intercept)"
@@ -168,11 +157,3 @@ def takes_differences(kernel: Foreign) -> bool:
     """Say whether a kernel takes distances as differences; ``rbf_kernel`` takes |x|^2 + |y|^2 - 2 x.y, in which digits cancel."""
     of_processes = hasattr(kernel, "k1") or type(kernel).__module__.startswith("sklearn.gaussian_process")
     return isinstance(kernel, Kernel) or of_processes
-
-
-def _whole(degree: float) -> int:
-    if degree != int(degree):
-        raise UnsupportedStructureError(
-            "Only whole degrees of polynomial kernels expand into products", f"Got {degree!r}", ROUTE
-        )
-    return int(degree)

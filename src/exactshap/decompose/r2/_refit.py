@@ -20,7 +20,7 @@ from exactshap._native import kernel
 from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
-from exactshap.decompose.r2._input import EPS, R2Decomposition, check_seconds, require_variation, target_of, weights_of
+from exactshap.decompose.r2._input import EPS, R2Decomposition, Target, check_seconds, require_variation, target_of, weights_of
 from exactshap.errors import InputError, UnsupportedModelError
 from exactshap.frames import as_table
 from exactshap.readers import Request, names_of, players_of
@@ -57,7 +57,7 @@ class LeastSquares:
 
     def factor(self, weights: np.ndarray) -> Factor | None:
         """Return the triangular factor of the weighted rows; None where y does not vary."""
-        variation = _variation(self.y, weights)
+        variation = Target(self.y, weights).sst
         if not variation > (8.0 * EPS * float(np.abs(self.y).max())) ** 2 * weights.sum():
             return None
         roots, p = np.sqrt(weights), self.numbers.shape[1]
@@ -163,8 +163,8 @@ def refit_shares(
     problem, names, native = _prepare(model, X, y, sample_weight, groups)
     factor = problem.factor(problem.weights)
     if factor is None:
-        mean = float(problem.weights @ problem.y / problem.weights.sum())
-        require_variation(0.0, mean, float(problem.weights.sum()))
+        target = Target(problem.y, problem.weights)
+        require_variation(0.0, target.mean, target.weight)
     assert factor is not None
     m = len(problem.start) - 1
     exact = n_orders is None and m <= EXACT_PLAYERS
@@ -230,10 +230,6 @@ def _prepare(
     return problem, player_names, table.native
 
 
-def _variation(y: np.ndarray, weights: np.ndarray) -> float:
-    return float(np.sum(weights * (y - weights @ y / weights.sum()) ** 2))
-
-
 def _values(
     factor: Factor, orders: np.ndarray | None, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
@@ -265,7 +261,7 @@ def _own_r2(model: Model, problem: LeastSquares, factor: Factor) -> tuple[float,
     own.fit(columns, problem.y, sample_weight=weights)
     total = float(own.score(columns, problem.y, sample_weight=weights))
     added = np.abs(columns) @ np.abs(own.coef_) + abs(own.intercept_) + np.abs(problem.y)
-    size = np.sqrt(float(weights @ added**2) / _variation(problem.y, weights))
+    size = np.sqrt(float(weights @ added**2) / Target(problem.y, weights).sst)
     unit = 16.0 * EPS * (np.sqrt(len(weights)) + len(kept))
     condition = np.linalg.cond(factor.triangle[:, kept])
     # In some orders a column stands for one that is known better.

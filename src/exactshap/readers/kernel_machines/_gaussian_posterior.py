@@ -174,18 +174,13 @@ class WithPosterior(Strategy):
             return False
         if self.posterior.always:
             return self.operations(order) <= MAX_OPERATIONS
-        return (
-            self.operations(order) <= self._automatic_limit(order)
-            and self._bytes(self.block_rows or Traits.block_rows) <= self.posterior.memory_limit / 2.0
-        )
-
-    def _automatic_limit(self, order: int) -> float:
-        """Return the most multiplications for an uncertainty by default. It is a count, so that all machines decide alike."""
-        machine = self.machine
-        d = machine.n_players
+        machine, d = self.machine, self.machine.n_players
+        # The most multiplications by default: a count, so that all machines decide alike
         terms = machine.swept_terms if order == 1 else float(machine.n_terms)
         values = terms * len(machine.mixture) * ((d + 1) // 2) * float(d) ** order
-        return min(AUTOMATIC_OPERATIONS, max(CHEAP_OPERATIONS, TIMES_THE_VALUES * values))
+        most = min(AUTOMATIC_OPERATIONS, max(CHEAP_OPERATIONS, TIMES_THE_VALUES * values))
+        needed = self._bytes(self.block_rows or Traits.block_rows)
+        return self.operations(order) <= most and needed <= self.posterior.memory_limit / 2.0
 
     def _bytes(self, n_rows: int) -> float:
         """Return the bytes of factors between background, training rows and a block."""

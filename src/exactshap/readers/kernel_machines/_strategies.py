@@ -13,7 +13,7 @@ from exactshap._runtime.machine import clocked, seconds_by_size
 from exactshap._runtime.slices import slices
 from exactshap.kernels import ScaledMixture
 from exactshap.readers.kernel_machines._bound import BoundMachine, Strategy
-from exactshap.readers.kernel_machines._expansion import ExpansionPart, Monomials, RadialTerms, cut_terms
+from exactshap.readers.kernel_machines._expansion import ExpansionPart, Monomials, cut_terms
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, Part, Solution, count_sets
 from exactshap.solvers.product import (
@@ -160,31 +160,20 @@ class Streamed(Strategy):
 
 def solve_radial(machine: BoundMachine, values: np.ndarray, semivalue: Semivalue) -> Part:
     """Return the sum of all terms with radial kernels, for single players."""
-    pieces = (piece for terms in machine.expansion.radial for piece in terms.cut(_width(machine)))
-    parts = (
-        _rows(machine, piece, values, weights, outside, semivalue)
-        for piece in pieces
-        for weights, outside in machine.background_tiles(piece)
-    )
-    return functools.reduce(operator.add, parts)
-
-
-def _rows(
-    machine: BoundMachine,
-    terms: RadialTerms,
-    values: np.ndarray,
-    weights: np.ndarray,
-    outside: np.ndarray,
-    semivalue: Semivalue,
-) -> Part:
-    """Solve all rows with some terms and a tile of the background."""
-    rules, mixture = mixture_rules(semivalue, machine.n_players), _prepared(terms.kernel)
-    step = max(1, BLOCK_VALUES // max(1, terms.points.shape[1] * max(machine.n_players, machine.n_columns)))
-    parts = (
-        solve_mixture(rules, mixture, machine.distances(terms, values[i : i + step]), outside, weights, terms.coefficients)
-        for i in range(0, len(values), step)
-    )
-    return Part.join(parts, len(values)) if len(values) else Part.zeros(0, machine.n_players, machine.n_outputs)
+    if not len(values):
+        return Part.zeros(0, machine.n_players, machine.n_outputs)
+    total, rules = None, mixture_rules(semivalue, machine.n_players)
+    for terms in (piece for whole in machine.expansion.radial for piece in whole.cut(_width(machine))):
+        mixture = _prepared(terms.kernel)
+        step = max(1, BLOCK_VALUES // max(1, terms.points.shape[1] * max(machine.n_players, machine.n_columns)))
+        blocks = [values[i : i + step] for i in range(0, len(values), step)]
+        for weights, outside in machine.background_tiles(terms):
+            inside = (machine.distances(terms, block) for block in blocks)
+            rows = (solve_mixture(rules, mixture, one, outside, weights, terms.coefficients) for one in inside)
+            part = Part.join(rows, len(values))
+            total = part if total is None else total + part
+    assert total is not None
+    return total
 
 
 @functools.lru_cache(maxsize=64)
