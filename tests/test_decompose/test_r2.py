@@ -222,7 +222,7 @@ def test_same_bits_for_every_number_of_threads(game, kind, n_rows, most, monkeyp
 
 @pytest.mark.parametrize("most", [0, 2**27])
 def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
-    from exactshap.decompose.r2 import _games, _solving
+    from exactshap.decompose.r2 import _decompose, _games
 
     held, known, original = [], [], _games._met_by_chunks
     monkeypatch.setattr(_games, "WAVE_BYTES", most)
@@ -232,8 +232,8 @@ def test_residuals_that_are_held_at_once_are_forecast(most, monkeypatch):
         met = original(layout, *rest)
         held.append(sum(each.nbytes for each in met))
         known.append(_games.bytes_of_a_wave(layout))
-        with_them = _solving.cost_of(layout, "residual", False).bytes
-        assert with_them >= known[-1] + 2.0 * _solving.CHUNK_BYTES
+        with_them = _decompose.cost_of(layout, "residual", False).bytes
+        assert with_them >= known[-1] + 2.0 * _decompose.CHUNK_BYTES
         return met
 
     monkeypatch.setattr(_games, "_met_by_chunks", met_by_chunks)

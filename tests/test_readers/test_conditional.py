@@ -17,7 +17,7 @@ from sklearn.svm import SVR
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnknownNameError
 from exactshap.frames import as_table
-from exactshap.readers.conditional._estimates import BANDWIDTHS, ETAS, LEAF_ROWS, Coordinates
+from exactshap.readers.conditional.conditional import BANDWIDTHS, ETAS, LEAF_ROWS, Coordinates
 from exactshap.semivalues import owen
 from tolerances import EPS, FOREST_DIGITS, chance, conditioned, roundings
 

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.checks import checked_generator
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
+from exactshap.decompose.pairwise._direct import direct_sums, hsic_of_sums, whole_kernel
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
     PairwiseSettings,
     Question,
     average,
     choose_method,
+    enough_rule,
     fields_of,
+    jackknife_error,
+    joint_values,
     permutations,
     rows_of_blocks,
 )
-from exactshap.decompose.pairwise._factors import Factors
-from exactshap.decompose.pairwise._hsic_estimate import estimate_hsic, estimate_joint
-from exactshap.decompose.pairwise._panels import run_in_waves, showing
+from exactshap.decompose.pairwise._factors import (
+    LANES,
+    Factors,
+    PanelBlock,
+    add_sides,
+    fill_joint_contributions,
+    fill_node_products,
+    fill_permuted_weights,
+    fill_products,
+)
+from exactshap.decompose.pairwise._panels import (
+    Run,
+    add_up,
+    add_up_gaussians,
+    block_pairs,
+    blocks_of,
+    contributions,
+    run_in_waves,
+    showing,
+)
 from exactshap.decompose.pairwise._reading import read_side
 from exactshap.errors import InputError, InputTypeError, UnsupportedStructureError, refused_beyond_memory
 from exactshap.frames import Table, as_table, warn_of_other_order
 from exactshap.frames.stored import StoredTable, as_rows
 from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
+from exactshap.solvers.product import GradedRules, graded_rules
 
 
 @refused_beyond_memory("The decomposition", "Pass the paths of files, which are read in pieces, or fewer rows")
@@ -197,3 +223,283 @@ def two_dimensional(Y: TableLike) -> Any:
 def _joint_names(x: tuple[str, ...], y: tuple[str, ...]) -> tuple[str, ...]:
     clash = set(x) & set(y)
     return (*(f"X: {name}" if name in clash else name for name in x), *(f"Y: {name}" if name in clash else name for name in y))
+
+
+def norm_of(n: int, estimator: str) -> float:
+    """Return what the sum over pairs is multiplied with: 1 / (n - 1)^2, or 1 / (n (n - 3)) for the unbiased estimator."""
+    return 1.0 / (n - 1) ** 2 if estimator == "biased" else 1.0 / (n * (n - 3))
+
+
+def offsets_of(row_sums: np.ndarray, estimator: str) -> np.ndarray:
+    r"""Return a with :math:`L_c[i,i'] = L[i,i'] - a_i - a_{i'}`, from row sums without the diagonal.
+
+    Biased: the double centring H L H, with the diagonal 1 of L counted. Unbiased: the U-centring of Song et al. (2012),
+    with diagonal 0 and n - 2 in place of n. Either makes the row sums of :math:`L_c` zero.
+    """
+    n = row_sums.shape[-1]
+    if estimator == "biased":
+        full = row_sums + 1.0
+        return full / n - full.sum(axis=-1, keepdims=True) / (2.0 * n**2)
+    return row_sums / (n - 2) - row_sums.sum(axis=-1, keepdims=True) / (2.0 * (n - 1) * (n - 2))
+
+
+@dataclass(frozen=True, eq=False)
+class CentredKernel:
+    """Centre the kernel of Y so that its rows sum to 0; blocks are computed on demand and never stored."""
+
+    factors: Factors
+    offsets: np.ndarray
+    estimator: str
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        return 1.0 - 2.0 * self.offsets if self.estimator == "biased" else np.zeros_like(self.offsets)
+
+    def block(self, block: PanelBlock) -> np.ndarray:
+        """Return a block (height, padded) of the centred kernel, 0 unless i' > i."""
+        if self.factors.radial is not None:
+            return self._radial_block(block, np.arange(self.factors.n_rows))
+        out = np.empty((block.height, block.padded))
+        fill_products(self.factors.arrays, self.offsets, block, out)
+        return out
+
+    def _radial_block(self, block: PanelBlock, order: np.ndarray) -> np.ndarray:
+        """Return a block of the centred kernel by the closed form."""
+        rows, others = order[block.start : block.stop], order[block.first : block.last]
+        one = self.factors.take(np.concatenate([rows, others]))
+        kernel = whole_kernel(one, slice(0, block.height), slice(block.height, one.n_rows))
+        kernel -= self.offsets[rows][:, None] + self.offsets[others]
+        # Where a block meets its own rows, each pair counts once.
+        later = np.arange(block.first, block.last) > np.arange(block.start, block.stop)[:, None]
+        return np.pad(np.where(later, kernel, 0.0), ((0, 0), (0, block.padded - len(others))))
+
+    def permuted_block(self, block: PanelBlock, orders: np.ndarray) -> np.ndarray:
+        """Return a block of the centred kernel for permuted rows, (n_permutations, height * padded)."""
+        if self.factors.radial is not None:
+            return np.stack([self._radial_block(block, order) for order in orders]).reshape(len(orders), -1)
+        out = np.empty((len(orders), block.height, block.padded))
+        fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
+        return out.reshape(len(orders), -1)
+
+    def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
+        """Return the product without the diagonal; with ``begin``, only of pairs of rows on both sides of it."""
+        n = self.factors.n_rows
+        # Blocks are padded to whole tiles: their last columns may reach beyond the rows, and hold zeros there.
+        padded = np.pad(vectors, ((0, 0), (0, LANES)))
+
+        def add(panel: tuple[int, int], out: np.ndarray) -> None:
+            for block in blocks_of(panel, n, 1, begin=begin):
+                weights = self.block(block)
+                rows, columns = slice(block.start, block.stop), slice(block.first, block.first + block.padded)
+                out[:, rows] += padded[:, columns] @ weights.T
+                # The kernel is symmetric: each block also counts for its mirror image.
+                out[:, columns] += padded[:, rows] @ weights
+
+        return add_up(add, [padded.shape], n, n_jobs, begin)[0][:, :n]
+
+
+# Permutations that are weighted together: a block of them stays in cache.
+_PERMUTATIONS_AT_ONCE = 32
+
+
+def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run | None = None) -> Estimate:
+    """Return the shares of the columns of ``x``; the last item of the task holds permutations of the rows of ``y``.
+
+    With an ordered map there are three rounds of tasks over pairs of blocks of rows, which may run anywhere; without one the pairs
+    of all rows are the only task. The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs
+    are weighted with it (second), and their row sums are multiplied with it for the jackknife (third).
+    """
+    x, y, question, orders = task
+    n, d, rules = x.n_rows, x.n_players, graded_rules(question.semivalue, x.n_players, question.order, even=True)
+    pairs = block_pairs(n, whole=run is None)
+    # Workers of the user's map take no threads of their own.
+    of_task = question if run is None else replace(question, n_jobs=None)
+
+    def rounds(function: Callable[..., Any], *vectors: np.ndarray, **others: Any) -> Iterable[tuple[np.ndarray, Any]]:
+        """Yield the rows of each pair of blocks and what a function returns for them."""
+        tasks = (
+            (x.take(rows), y.take(rows), pair.begin, *(np.ascontiguousarray(v[..., rows]) for v in vectors))
+            for pair, rows in ((pair, pair.rows) for pair in pairs)
+        )
+        function = functools.partial(function, question=of_task, **others)
+        return zip((pair.rows for pair in pairs), run_in_waves(run or map, function, tasks), strict=True)
+
+    product, row_sums = 0.0, np.zeros((3, n))
+    for rows, (more, *parts) in rounds(_row_sums):
+        product += more
+        row_sums[:, rows] += parts
+    k_rows, l_rows, fast = row_sums
+    # Centring needs the row sums over all rows: no contribution can be weighted before the first round is over.
+    target = CentredKernel(y, offsets_of(fast, question.estimator), question.estimator)
+    by_row, permuted = np.zeros((2, d + 1, n)), np.zeros((d + 1, len(orders)))
+    joint, truncation = np.zeros(question.n_joint(d)), 2.0 * float(rules.errors[-1])
+    for rows, (*parts, more_permuted, more, relative) in rounds(_contributions, target.offsets, rules=rules, orders=orders):
+        by_row[:, :, rows] += parts
+        permuted += more_permuted
+        joint, truncation = joint + more, max(truncation, relative)
+    weighted, plain = by_row
+    # L_c g: the diagonal here, the rest from the third round.
+    products = plain * target.diagonal
+    for rows, part in rounds(_products, target.offsets, plain):
+        products[:, rows] += part
+    norm = norm_of(n, question.estimator)
+    return Estimate.checked(
+        "HSIC",
+        norm * weighted.sum(axis=1),
+        hsic_of_sums((product, k_rows, l_rows), question.estimator),
+        question,
+        scale=4.0 * norm * n**2,
+        size=(n, len(x.columns) + len(y.columns)),
+        error=x.error,
+        truncation=truncation,
+        std_error=_jackknife(weighted, plain, products, target),
+        permuted=norm * permuted,
+        joint=norm * joint,
+    )
+
+
+# Tasks are pairs of two blocks of rows: both samples, where the second block begins (0 for a block with itself), and vectors.
+
+
+def _row_sums(task: tuple[Factors, Factors, int], question: Question) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the direct sums, and the row sums of Y's kernel without its diagonal by the fast path."""
+    x, y, begin = task
+    # Offsets of 0 leave the kernel uncentred, and "unbiased" leaves its diagonal out.
+    plain = CentredKernel(y, np.zeros(y.n_rows), "unbiased")
+    fast = plain.off_diagonal(np.ones((1, y.n_rows)), question.n_jobs, begin)[0]
+    return (*direct_sums(x, y, begin, question.n_jobs), fast)
+
+
+def _contributions(
+    task: tuple[Factors, Factors, int, np.ndarray], question: Question, rules: GradedRules, orders: np.ndarray
+) -> tuple[Any, ...]:
+    r"""Return sums of the pair contributions G, then the values of sets and their truncation.
+
+    They are :math:`\sum_{i'} G_j[i,i'] L_c[i,i']` of shape (n_players + 1, n_rows), the same without the centred kernel, and
+    :math:`\sum_{i,i'} G_j[i,i'] L_c[\pi_b i, \pi_b i']`, in one sweep: permutations only change the weights.
+    """
+    x, y, begin, offsets = task
+    target = CentredKernel(y, offsets, question.estimator)
+    shape = (x.n_players + 1, x.n_rows + LANES)
+
+    def add(one: Factors, panel: tuple[int, int], weighted: np.ndarray, plain: np.ndarray, permuted: np.ndarray) -> None:
+        for block, values in contributions(one, rules, panel, begin):
+            weights = target.block(block)
+            add_sides(values, weights, weighted, block.start, weighted, block.first)
+            add_sides(values, np.ones_like(weights), plain, block.start, plain, block.first)
+            flat = values.reshape(shape[0], -1)
+            for some in slices(len(orders), _PERMUTATIONS_AT_ONCE):
+                # Pairs i < i' only, and both kernels are symmetric.
+                permuted[:, some] += 2.0 * (flat @ target.permuted_block(block, orders[some]).T)
+
+    shapes = [shape, shape, (shape[0], len(orders))]
+    weighted, plain, permuted = add_up_gaussians(add, shapes, x, question.n_jobs, begin)
+    joint = joint_values(x, target.block, question, question.n_joint(x.n_players), begin)
+    return (weighted[:, : x.n_rows], plain[:, : x.n_rows], permuted, *joint)
+
+
+def _products(task: tuple[Factors, Factors, int, np.ndarray, np.ndarray], question: Question) -> np.ndarray:
+    _, y, begin, offsets, plain = task
+    return CentredKernel(y, offsets, question.estimator).off_diagonal(plain, question.n_jobs, begin)
+
+
+def _jackknife(c: np.ndarray, g: np.ndarray, products: np.ndarray, target: CentredKernel) -> np.ndarray | None:
+    r"""Return standard errors (n_players + 1,) from all leave-one-out values at once; None where too few rows stay.
+
+    HSIC does not change when :math:`a_i + a_{i'}` is added to the kernel of Y, so the kernel centred on all rows serves the
+    samples without one row. With A = sum G L_c, c = (G ∘ L_c) 1, g = G 1 and the row sums of L_c being 0, leaving row i out
+    gives A - 2 c_i, the inner product c_i - (L_c g)_i + g_i L_c[i,i] of the row sums, and their totals
+    1'g - 2 g_i and L_c[i,i]. ``products`` are the L_c g.
+    """
+    n, diagonal = g.shape[1], target.diagonal
+    if n - 1 < (4 if target.estimator == "unbiased" else 2):
+        return None
+    left = c.sum(axis=1, keepdims=True) - 2.0 * c
+    inner = c - products + g * diagonal
+    if target.estimator == "unbiased":
+        without = left - 2.0 * inner / (n - 3)
+    else:
+        without = left - 2.0 * inner / (n - 1) + (g.sum(axis=1, keepdims=True) - 2.0 * g) * diagonal / (n - 1) ** 2
+    return jackknife_error(norm_of(n - 1, target.estimator) * without)
+
+
+def estimate_joint(task: tuple[Factors, Factors, Question, np.ndarray]) -> Estimate:
+    r"""Return the shares of X's columns, then of Y's, then HSIC itself.
+
+    .. math:: \phi_j = \frac{1}{(n-1)^2} \int_0^1 \bigl\langle (K_j - 1) \circ P_{-j}(t),\ H R(t) H \bigr\rangle \mathrm{d}\mu(t)
+
+    for a column of X, with P(t) and R(t) the products of 1 - t + t K over the columns of either side, and with the sides
+    exchanged for a column of Y. The kernels of the other side must be centred at every node, which takes one pass for row
+    sums before the pass for the shares: O(n^2 (d_x + d_y)) per node. Permutations repeat it all. HSIC is linear in the kernel of
+    either side, so that a radial kernel has the values of its Gaussians, added up over all pairs of both sides'.
+    """
+    x, y, question, orders = task
+    norm = norm_of(x.n_rows, question.estimator)
+    sums, error_bound = _sums_of_gaussians(x, y, question)
+    # Nothing carries over from one order to the next: kernels are centred anew at every node.
+    permuted = [norm * _sums_of_gaussians(x, y.take(order), question)[0] for order in orders]
+    return Estimate.checked(
+        "HSIC",
+        norm * sums,
+        hsic_of_sums(direct_sums(x, y, n_jobs=question.n_jobs), question.estimator),
+        question,
+        scale=4.0 * norm * x.n_rows**2,
+        size=(x.n_rows, len(x.columns) + len(y.columns)),
+        error=0.0,  # that of both sides' kernels is in the bound
+        truncation=error_bound,
+        std_error=None,
+        permuted=np.stack(permuted, axis=1) if permuted else np.empty((len(sums), 0)),
+        joint=np.zeros(0),
+    )
+
+
+def _sums_of_gaussians(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, float]:
+    """Return the sums over all pairs of Gaussians, and their relative error."""
+    total, bound = np.zeros(x.n_players + y.n_players + 1), 2.0 * (x.error + y.error)
+    for (x_weight, one), (y_weight, other) in itertools.product(x.gaussians, y.gaussians):
+        nodes, weights, error = _rule(one, other, question)
+        total += x_weight * y_weight * _sums(one, other, nodes, weights, question)
+        bound += x_weight * y_weight * error
+    return total, bound
+
+
+def _rule(x: Factors, y: Factors, question: Question) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return a rule for all players, and then the node t = 1 with weight 0. Narrow ranges need few nodes."""
+    measure, spread = question.semivalue.of_size(1, 1), _range_spread(x) + _range_spread(y)
+    (nodes, weights), error = enough_rule(measure, x.n_players + y.n_players - 1, spread)
+    # The node t = 1 is v(all) itself, HSIC; its weight 0 keeps it out of the shares.
+    return np.append(nodes, 1.0), np.append(weights, 0.0), 2.0 * error
+
+
+def _range_spread(one: Factors) -> float:
+    """Bound half the sum of 1 - kernel over the players, for any pair of rows. Every kernel falls with the distance."""
+    # Two rows with the largest possible distance in every column.
+    ends = np.stack([one.columns.min(axis=1), one.columns.max(axis=1)], axis=1)
+    extremes = Factors(ends, one.column_names, one.kernels, one.bandwidths, one.starts, one.names)
+    kernels = extremes.kernel_matrices(np.array([0]), np.array([1]))
+    return float(0.5 * (1.0 - kernels).sum())
+
+
+def _sums(x: Factors, y: Factors, nodes: np.ndarray, weights: np.ndarray, question: Question) -> np.ndarray:
+    """Return the sums of contributions (n_x + n_y + 1,) over ordered pairs i != i'."""
+    x_offsets, y_offsets = (offsets_of(_row_sums_at(nodes, one, question.n_jobs), question.estimator) for one in (x, y))
+
+    n_players = x.n_players + y.n_players
+
+    def add(panel: tuple[int, int], out: np.ndarray) -> None:
+        for block in blocks_of(panel, x.n_rows, n_players):
+            fill_joint_contributions(x.arrays, x_offsets, y.arrays, y_offsets, block, nodes, weights, out)
+
+    return 2.0 * add_up(add, [(n_players + 1,)], x.n_rows, question.n_jobs)[0]
+
+
+def _row_sums_at(nodes: np.ndarray, one: Factors, n_jobs: int | None) -> np.ndarray:
+    """Return row sums (n_nodes, n_rows) of the product at each node, without the diagonal."""
+
+    def add(panel: tuple[int, int], sums: np.ndarray) -> None:
+        for block in blocks_of(panel, one.n_rows, len(nodes)):
+            values = np.empty((len(nodes), block.height, block.padded))
+            fill_node_products(one.arrays, block, nodes, values)
+            add_sides(values, np.ones(values.shape[1:]), sums, block.start, sums, block.first)
+
+    return add_up(add, [(len(nodes), one.n_rows + LANES)], one.n_rows, n_jobs)[0][:, : one.n_rows]
