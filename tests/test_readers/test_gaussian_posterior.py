@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, InputError, UnknownNameError
-from exactshap.semivalues import find
+from exactshap.semivalues import asymmetric, find, owen
 from exactshap.solvers.rkhs import Uncertainty
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
@@ -306,6 +306,13 @@ def test_pairs_beyond_the_limit(monkeypatch):
         explain(model, ROWS, BACKGROUND, order=2, uncertainty=True)
     with pytest.raises(InputError, match=r"for values of order 1 and 2.*Got order=3"):
         explain(model, ROWS, BACKGROUND, order=3, uncertainty=True)
+
+
+@pytest.mark.parametrize("index", [owen({"pair": [0, 1]}), asymmetric([[0], [1, 2]])], ids=lambda index: index.name)
+def test_nested_players_and_stages_have_no_uncertainty(index):
+    assert explain(regressor(KERNELS["ard"]), ROWS, BACKGROUND, index=index).std is None
+    with pytest.raises(InputError, match=r"without groups or stages.*Leave uncertainty= out"):
+        explain(regressor(KERNELS["ard"]), ROWS, BACKGROUND, index=index, uncertainty=True)
 
 
 @pytest.mark.parametrize(("order", "background", "components"), [(1, 20, 2), (2, 20, 1)])
