@@ -15,7 +15,7 @@ r"""Estimate the values of games that can only be called.
 
 4. *Or without it* (``_estimators``): polynomials (``_polynomial``, ``_frontier``), or an unbiased estimate of what a cross-fitted
    surrogate misses (``_surrogate``). "auto" takes the values of few terms if these predict all calls left out to rounding (``_support``), and those of
-   five cross-fitted polynomials or networks (``_cross_fitted``, ``_network``) where their errors are smaller.
+   five cross-fitted polynomials or networks (``_support``, ``_network``) where their errors are smaller.
 5. *Many rows of one function* (``_pooled``). One process over rows and coalitions.
 """
 
