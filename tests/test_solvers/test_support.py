@@ -10,8 +10,7 @@ from exactshap.games import OracleGame
 from exactshap.semivalues import find
 from exactshap.solvers import solve
 from exactshap.solvers.sampled import _estimators
-from exactshap.solvers.sampled._cross_fitted import Candidate, Pairs, polynomials
-from exactshap.solvers.sampled._estimators import ADDITIVE
+from exactshap.solvers.sampled._estimators import ADDITIVE, Candidate, Pairs, polynomials
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
 from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, sizes_of, strata
