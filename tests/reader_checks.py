@@ -7,6 +7,11 @@ from exactshap.testing import check_reader
 from oracles import interventional_values
 
 
+def second_class(model):
+    """Return the function of rows that gives a classifier's probabilities of its second class."""
+    return lambda rows: model.predict_proba(rows)[:, 1]
+
+
 def check_answers(model, own, rows, background, atol, *, covers=False, contract=True, **settings):
     """Hold predictions and values against brute force over ``own``, output by output; return the explanation.
 

@@ -181,7 +181,7 @@ def test_a_forest_counts_its_tables():
 
 def test_a_sampled_black_box_counts_the_covariances_of_its_calls():
     rows, weights = RNG.normal(size=(3, 16)), RNG.normal(size=16)
-    settings = {"budget": 1000, "random_state": 0, "progress": False}
+    settings = {"budget": 700, "random_state": 0, "progress": False}
     explainer = Explainer(lambda z: np.tanh(np.asarray(z) @ weights), rows[:1], **settings)
     explainer(rows[1:2])
     foretold = explainer.plan(rows[2:]).memory

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import functools
 import importlib
 import io
 import json
@@ -230,17 +231,24 @@ def test_honest_directories_are_believed_and_other_methods_are_not(tmp_path):
         Explanation.load(path)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-@pytest.mark.parametrize("shape", ["text", "columns", "rows"])
-def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, tmp_path):
-    columns = {  # of which each text, each row and each column takes no more than a few bytes
+@functools.cache
+def many_times_smaller(shape, is_dictionary):
+    """Return Parquet of which each text, each row and each column takes no more than a few bytes."""
+    columns = {
         "columns": lambda: {f"x{j}": arrow.array([0], arrow.int8()) for j in range(18_000)},
         "text": lambda: {"x": ["a" * 2**20] * 400},
         "rows": lambda: {"x": arrow.nulls(20_000_000)},
     }[shape]()
-    buffer, is_dictionary = io.BytesIO(), shape == "text" and kind == "pandas"
+    buffer = io.BytesIO()
     parquet_files.write_table(arrow.table(columns), buffer, compression="zstd", use_dictionary=is_dictionary)
-    path = with_parquet(tmp_path / "e.npz", kind, buffer.getvalue(), 400 if shape == "text" else 1)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("shape", ["text", "columns", "rows"])
+def test_a_small_file_unpacks_to_little_unless_it_is_allowed_more(kind, shape, tmp_path):
+    content = many_times_smaller(shape, shape == "text" and kind == "pandas")
+    path = with_parquet(tmp_path / "e.npz", kind, content, 400 if shape == "text" else 1)
     assert path.stat().st_size < 2**20
     with pytest.raises(ModelFormatError, match=r"is larger than allowed.*Pass max_bytes="):
         Explanation.load(path)

@@ -134,7 +134,7 @@ OTHERS = {  # linear and polynomial factors have no canonical scale; cosines nei
     "SVR, linear": lambda: (SVR(kernel="linear").fit(X, y), X),
     "SVR, polynomial": lambda: (SVR(kernel="poly", degree=3, coef0=0.5).fit(X, y), X),
     "KernelRidge, polynomial": lambda: (KernelRidge(kernel="poly", gamma=0.3).fit(X, Y), X),
-    "GPR, Matern times dot product": lambda: (gp(DotProduct() * Matern(3.0, nu=2.5), rows=12), X),
+    "GPR, Matern times dot product": lambda: (gp(DotProduct() * Matern(3.0, nu=2.5), rows=8), X),
     "GPR, dot product": lambda: (gp(2.0 * RBF([1.0] * 5) + DotProduct() * RBF(2.0) + WhiteKernel(), Y, normalize_y=True), X),
     "KernelRidge, chi2": lambda: (KernelRidge(kernel="chi2", gamma=0.5).fit(POSITIVE, y), POSITIVE),
     "random Fourier features": lambda: (make_pipeline(StandardScaler(), RBFSampler(**FEW), Ridge()).fit(X, y), X),

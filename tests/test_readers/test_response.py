@@ -29,7 +29,7 @@ from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactshapError, InputError, UnknownNameError, UnsupportedStructureError
 from oracles import interventional_values
-from reader_checks import check_answers
+from reader_checks import check_answers, second_class
 from tolerances import PROBABILITY, RESPONSE
 
 RNG = np.random.default_rng(1)
@@ -67,10 +67,6 @@ CLASSIFIERS = {
     "one against the rest": lambda: OneVsRestClassifier(LogisticRegression()),
     "scaled against the rest": lambda: make_pipeline(StandardScaler(), OneVsRestClassifier(SGDClassifier(loss="log_loss"))),
 }
-
-
-def second_class(model):
-    return lambda rows: model.predict_proba(rows)[:, 1]
 
 
 @pytest.mark.parametrize("labels", [CLASSES, THREE], ids=["two", "three"])

@@ -20,7 +20,7 @@ from additive_oracle import masked_games, values_of
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError
 from exactshap.readers.responses import NEAR_ENOUGH, ProductScores, couple
-from reader_checks import check_answers
+from reader_checks import check_answers, second_class
 from tolerances import RESPONSE, roundings
 
 RNG = np.random.default_rng(5)
@@ -44,10 +44,6 @@ PRICES = {
     "noise alone": GaussianProcessRegressor(WhiteKernel(1.0), optimizer=None, normalize_y=True),
     "pipeline": make_pipeline(StandardScaler(), SVR()),
 }
-
-
-def second_class(model):
-    return lambda rows: model.predict_proba(rows)[:, 1]
 
 
 def calibrated(name, rows=X, classes=CLASSES, **settings):

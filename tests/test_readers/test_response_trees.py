@@ -26,7 +26,7 @@ from exactshap.games import OracleGame
 from exactshap.readers.responses import sample_orders
 from exactshap.trees import convert, decisions, margin
 from exactshap.trees.ensemble import Hybrids
-from reader_checks import check_answers
+from reader_checks import check_answers, second_class
 from tolerances import RESPONSE, SINGLE_RESPONSE, assert_close, roundings
 from trees_by_rule import linear_trees
 
@@ -102,10 +102,6 @@ RATES = {  # (model, target, unit)
 
 def tolerance(name):
     return SINGLE_RESPONSE if name.startswith("xgboost") else 100 * RESPONSE  # which computes in single precision
-
-
-def second_class(model):
-    return lambda rows: model.predict_proba(rows)[:, 1]
 
 
 @pytest.mark.parametrize("labels", [CLASSES, THREE], ids=["two", "three"])

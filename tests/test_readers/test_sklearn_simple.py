@@ -40,7 +40,7 @@ from sklearn.tree import DecisionTreeRegressor
 from exactshap import Explainer, explain
 from exactshap.errors import InputError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.testing import check_reader
-from reader_checks import check_answers
+from reader_checks import check_answers, second_class
 from tolerances import roundings
 
 rng = np.random.default_rng(0)
@@ -60,10 +60,6 @@ WEIGHTS = rng.random(120)
 
 def code(estimator, y, **settings):
     return OutputCodeClassifier(estimator, random_state=0, **settings).fit(X, y)
-
-
-def second_class(model):
-    return lambda rows: model.predict_proba(rows)[:, 1]
 
 
 def decision(model):

@@ -20,7 +20,7 @@ from exactshap.errors import (
 from exactshap.testing import check_reader
 from exactshap.trees import convert
 from oracles import interventional_values
-from reader_checks import check_answers
+from reader_checks import check_answers, second_class
 from tolerances import PROBABILITY, SINGLE_RESPONSE, roundings
 
 rng = np.random.default_rng(0)
@@ -274,10 +274,6 @@ IMODELS = {  # (class, settings, target, unit)
     "shrunken tree of two": ("HSTreeClassifier", {}, WORDS, "probability of class yes"),
     "greedy tree of two": ("GreedyTreeClassifier", {}, WORDS, "probability of class yes"),
 }
-
-
-def second_class(model):
-    return lambda rows: model.predict_proba(rows)[:, 1]
 
 
 @pytest.mark.parametrize("name", IMODELS)

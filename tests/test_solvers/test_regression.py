@@ -220,7 +220,7 @@ def test_surrogates_lower_the_error(surrogate):
     plain, helped = (
         np.mean(
             [
-                np.mean((regress(game, budget=600, estimator="unbiased", surrogate=name, random_state=s).values - exact) ** 2)
+                np.mean((regress(game, budget=400, estimator="unbiased", surrogate=name, random_state=s).values - exact) ** 2)
                 for s in range(2)
             ]
         )

@@ -243,8 +243,9 @@ class ShadowSelector(ColumnSelector):
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
+    >>> from sklearn.ensemble import RandomForestRegressor
     >>> X, y = make_friedman1(n_samples=200, n_features=8, random_state=0)
-    >>> ShadowSelector(n_trials=20, random_state=0).fit(X, y).get_support(indices=True)
+    >>> ShadowSelector(RandomForestRegressor(20), n_trials=20, random_state=0).fit(X, y).get_support(indices=True)
     array([0, 1, 2, 3, 4])
     """
 
