@@ -1,14 +1,18 @@
-"""RKHS weightings as classifiers: scikit-learn's checks, the minimum itself, and exact explanations of the score."""
+"""Classifiers: scikit-learn's checks, the minimum itself, and exact explanations of the score."""
+
+import itertools
 
 import numpy as np
 import pytest
 import sklearn
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from exactshap import Explainer
-from exactshap.errors import InputError
-from exactshap.estimators import RKHSWeightingClassifier
+from exactshap import Explainer, explain
+from exactshap.errors import BudgetError, InputError
+from exactshap.estimators import RKHSWeightingClassifier, connected_subsets
+from exactshap.estimators.shapley_ridge import ShapleyKernelClassifier
 from tolerances import PROBABILITY, SOLVED_TWICE
 
 OLD_CHECKS = (
@@ -129,11 +133,6 @@ def test_settings_are_checked(settings, text):
 
 
 def test_connected_subsets_are_those_that_a_search_reaches():
-    import itertools
-
-    from exactshap.errors import BudgetError
-    from exactshap.estimators import connected_subsets
-
     right = [(i, i + 1) for i in range(12) if i % 4 < 3]
     edges = [*right, *((i, i + 4) for i in range(8))]  # three lines of four columns
     near = {i: {b if a == i else a for a, b in edges if i in (a, b)} for i in range(12)}
@@ -153,3 +152,65 @@ def test_connected_subsets_are_those_that_a_search_reaches():
         connected_subsets(0, edges=edges)
     with pytest.raises(BudgetError, match="connected subsets"):
         connected_subsets(8, grid=(30, 30))
+
+
+# --- logistic regression with penalised values: the contract, the optimum, and the explanation ------------------------
+
+
+GENERATOR = np.random.default_rng(0)
+ROWS = GENERATOR.normal(size=(50, 3))
+LABELS = np.where(ROWS @ [1.0, 2.0, 0.5] + 0.3 * GENERATOR.normal(size=50) > 0, "yes", "no")
+THREE = np.digitize(ROWS[:, 0] + ROWS[:, 1], [-0.7, 0.7])
+
+
+@parametrize_with_checks([ShapleyKernelClassifier()])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def objective_of_values(model, dual, y):
+    """The objective_of_values of the docstring by its definition."""
+    from exactshap.readers.kernel_machines import KernelMachine
+
+    kernel = model.kernel_(ROWS)
+    scores = (kernel @ dual).reshape(50, -1)
+    values = explain(KernelMachine(ROWS, dual, model.kernel_), ROWS, ROWS).values.reshape(50, 3, -1)[:, 0]
+    if scores.shape[1] == 1:
+        sign = np.where(y == model.classes_[1], 1.0, -1.0)
+        loss = np.logaddexp(0.0, -sign * scores[:, 0]).sum()
+    else:
+        loss = (np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(50), y]).sum()
+    norm = np.einsum("ik,ij,jk->", dual.reshape(50, -1), kernel, dual.reshape(50, -1))
+    return loss + model.alpha * norm + model.shapley_penalty * (values**2).sum() / 50
+
+
+@pytest.mark.parametrize("y", [LABELS, THREE], ids=["two", "three"])
+def test_solution_is_the_minimum(y):
+    model = ShapleyKernelClassifier(gamma=0.4, alpha=0.1, shapley_penalty=20.0, features=0).fit(ROWS, y)
+    best = objective_of_values(model, model.dual_coef_, y)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        step = rng.normal(size=model.dual_coef_.shape)
+        up, down = (objective_of_values(model, model.dual_coef_ + s * 1e-3 * step, y) for s in (1, -1))
+        assert up > best
+        assert down > best
+        assert abs(up - down) < 0.01 * (up + down - 2 * best)  # slope against curvature; third derivatives leave 0.1 per cent
+
+
+@pytest.mark.parametrize("y", [LABELS, THREE], ids=["two", "three"])
+def test_explained_and_silenced(y):
+    model = ShapleyKernelClassifier(gamma=0.4, alpha=0.1, shapley_penalty=1e6, features=1).fit(ROWS, y)
+    explanation = explain(model, ROWS, ROWS)
+    assert explanation.certificate().passed
+    assert np.abs(explanation.values[:, 1]).max() < 0.01 * np.abs(explanation.values).max()
+    assert explanation.unit == ("log-odds of class yes" if y is LABELS else "score before the softmax")
+    assert model.predict_proba(ROWS).sum(axis=1) == pytest.approx(np.ones(50))
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        ShapleyKernelClassifier().fit(ROWS, np.zeros(50))
+    with pytest.raises(ValueError, match="'alpha' parameter of ShapleyKernelClassifier"):
+        ShapleyKernelClassifier(alpha=0).fit(ROWS, LABELS)
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 iterations"):
+        ShapleyKernelClassifier(max_iter=1, alpha=1e-6).fit(ROWS, LABELS)
