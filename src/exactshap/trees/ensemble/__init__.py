@@ -5,6 +5,7 @@ from exactshap.trees.ensemble._build import (
     MAX_CELLS,
     MAX_DEPTH,
     MAX_NODES,
+    Forest,
     RawForest,
     RawTree,
     build,

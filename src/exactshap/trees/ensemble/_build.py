@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from exactshap._native import kernel
 from exactshap.errors import ModelFormatError, memory_needed, message
-from exactshap.trees.ensemble._flat import MISSING_RIGHT, FlatTrees, LeafFunction, LinearLeaves, offsets_of
+from exactshap.trees.ensemble._flat import FlatTrees, LeafFunction, LinearLeaves, offsets_of
 
 MAX_DEPTH = 10_000
 MAX_NODES = 100_000_000
@@ -83,28 +83,30 @@ class RawTree:
     functions: dict[int, LeafFunction] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class RawForest:
-    """Hold all trees of an ensemble one after the other, with node numbers of each tree.
+class Forest(NamedTuple):
+    """Hold trees as a library stores them; children are numbered within a tree, roots over all trees."""
 
-    ``sizes`` (n_trees,) counts nodes. Arrays over nodes are those of :class:`RawTree`; ``value`` is (n_nodes, n_outputs), ``output``
-    (n_trees,) the only one that a tree adds to, or -1. ``sets`` holds bit sets, if there are any: node numbers (counted over all trees),
-    the start of each node's words, their number, and the words. ``functions`` holds the linear function of each leaf that has one
-    (counted over all trees), and the output that it adds to.
-    """
-
-    sizes: np.ndarray
-    feature: np.ndarray
-    threshold: np.ndarray
+    offset: np.ndarray  # int64 (n_trees + 1,): the trees' first nodes
+    root: np.ndarray  # int64 (n_trees,)
+    feature: np.ndarray  # int64 (n_nodes,); left and right likewise
     left: np.ndarray
     right: np.ndarray
-    value: np.ndarray
-    output: np.ndarray
-    root: np.ndarray
-    cover: np.ndarray | None = None
-    missing: np.ndarray | None = None
-    zero_is_missing: np.ndarray | None = None
+    threshold: np.ndarray  # float64 (n_nodes,)
+    cover: np.ndarray  # float64 (n_nodes,), read at leaves
+    missing: np.ndarray  # int8 (n_nodes,)
+    zero_is_missing: np.ndarray  # bool (n_nodes,)
+    value: np.ndarray  # float64 (n_nodes, n_outputs), read at leaves
+
+
+@dataclass(frozen=True, eq=False)
+class RawForest:
+    """Hold all trees of an ensemble one after the other, in one set of arrays."""
+
+    nodes: Forest
+    output: np.ndarray  # int64 (n_trees,): the only one that a tree adds to, or -1
+    # bit sets, if there are any: node numbers (over all trees), the start of each node's words, their number, and the words
     sets: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+    # linear functions of leaves (over all trees), and the output that each adds to
     functions: dict[int, tuple[LeafFunction, int]] = field(default_factory=dict)
 
 
@@ -112,23 +114,25 @@ def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
     """Return the trees as one; refuse arrays that differ in length, naming the tree."""
     for k, tree in enumerate(raw):
         _check_tree(tree, k, n_outputs)
-    sizes = np.array([len(tree.feature) for tree in raw], np.int64)
+    offset = offsets_of(np.array([len(tree.feature) for tree in raw], np.int64))
     values = [_dense(np.asarray(tree.value, float), tree.output, n_outputs) for tree in raw]
-    return RawForest(
-        sizes=sizes,
+    threshold, sets = _chain(raw, "threshold", float), _sets(raw, offset)
+    if sets is not None:
+        # What a library keeps in their place, such as the number of a set, need not be a valid threshold
+        threshold[sets[0]] = 0.0
+    nodes = Forest(
+        offset,
+        offset[:-1] + np.array([tree.root for tree in raw], np.int64),
         feature=_chain(raw, "feature", np.int64),
-        threshold=_chain(raw, "threshold", float),
         left=_chain(raw, "left", np.int64),
         right=_chain(raw, "right", np.int64),
-        value=np.concatenate(values) if values else np.empty((0, n_outputs)),
-        output=np.array([tree.output for tree in raw], np.int64),
-        root=np.array([tree.root for tree in raw], np.int64),
+        threshold=threshold,
         cover=_chain(raw, "cover", float),
         missing=_chain(raw, "missing", np.int8),
         zero_is_missing=_chain(raw, "zero_is_missing", bool),
-        sets=_sets(raw, sizes),
-        functions=_functions(raw, sizes),
+        value=np.concatenate(values) if values else np.empty((0, n_outputs)),
     )
+    return RawForest(nodes, np.array([tree.output for tree in raw], np.int64), sets, _functions(raw, offset))
 
 
 def _dense(value: np.ndarray, output: int, n_outputs: int) -> np.ndarray:
@@ -147,13 +151,12 @@ def _chain(raw: Sequence[RawTree], name: str, dtype: type) -> np.ndarray:
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
 
 
-def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
-    offset = offsets_of(sizes)
+def _sets(raw: Sequence[RawTree], offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     sets = [
         (int(offset[k]) + node, np.asarray(bits, np.uint32))
         for k, tree in enumerate(raw)
         for node, bits in tree.categories.items()
-        if 0 <= node < sizes[k]
+        if 0 <= node < len(tree.feature)
     ]
     if not sets:
         return None
@@ -163,13 +166,14 @@ def _sets(raw: Sequence[RawTree], sizes: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.array([q for q, _ in sets], np.int64), start, counts, np.concatenate([bits for _, bits in sets])
 
 
-def _functions(raw: Sequence[RawTree], sizes: np.ndarray) -> dict[int, tuple[LeafFunction, int]]:
-    offset = (np.cumsum(sizes) - sizes).tolist()
+def _functions(raw: Sequence[RawTree], offset: np.ndarray) -> dict[int, tuple[LeafFunction, int]]:
     for k, tree in enumerate(raw):
-        if wrong := [node for node in tree.functions if not 0 <= node < sizes[k]]:
+        if wrong := [node for node in tree.functions if not 0 <= node < len(tree.feature)]:
             raise ModelFormatError(f"tree {k}: no node {wrong[0]} for a linear function")
     return {
-        offset[k] + node: (function, tree.output) for k, tree in enumerate(raw) for node, function in tree.functions.items()
+        int(offset[k]) + node: (function, tree.output)
+        for k, tree in enumerate(raw)
+        for node, function in tree.functions.items()
     }
 
 
@@ -189,21 +193,6 @@ def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:
         raise ModelFormatError(
             f"tree {k}: leaves for {outputs} outputs or output {tree.output} out of range", f"The model has {n_outputs}"
         )
-
-
-class Forest(NamedTuple):
-    """Hold trees as a library stores them; children are numbered within a tree, roots over all trees."""
-
-    offset: np.ndarray  # int64 (n_trees + 1,): the trees' first nodes
-    root: np.ndarray  # int64 (n_trees,)
-    feature: np.ndarray  # int64 (n_nodes,); left and right likewise
-    left: np.ndarray
-    right: np.ndarray
-    threshold: np.ndarray  # float64 (n_nodes,)
-    cover: np.ndarray  # float64 (n_nodes,), read at leaves
-    missing: np.ndarray  # int8 (n_nodes,)
-    zero_is_missing: np.ndarray  # bool (n_nodes,)
-    value: np.ndarray  # float64 (n_nodes, n_outputs), read at leaves
 
 
 class Laid(NamedTuple):
@@ -263,7 +252,8 @@ def build(
     """
     constant = np.atleast_1d(np.asarray(constant, float)).copy()
     # Before anything is allocated: a file's claim of billions of nodes must not take the memory first
-    _check_totals(raw.sizes if isinstance(raw, RawForest) else np.array([len(t.feature) for t in raw], np.int64), constant)
+    sizes = np.diff(raw.nodes.offset) if isinstance(raw, RawForest) else np.array([len(tree.feature) for tree in raw], np.int64)
+    _check_totals(sizes, constant)
     forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
     laid = _laid(forest, len(constant), int(n_features))
     start, count, words = _category_sets(forest, laid.order)
@@ -308,10 +298,10 @@ def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
 
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
     """Return the reachable nodes by tree and level. Siblings are adjacent, and covers summed upwards."""
-    given, n = _given(forest), len(forest.left)
+    given, n = forest.nodes, len(forest.nodes.left)
     numbers = functools.partial(np.empty, n)
     laid = Laid(
-        np.empty(len(forest.sizes) + 1, np.int64),
+        np.empty(len(given.offset), np.int64),
         order=numbers(np.int64),
         feature=numbers(np.int32),
         left=numbers(np.int32),
@@ -330,28 +320,6 @@ def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
         return laid
     # Unreachable nodes (deleted ones that files keep) are left out; copies release their memory
     return Laid(laid.tree_start, *(values[:n_reached].copy() for values in laid[1:]))
-
-
-def _given(forest: RawForest) -> Forest:
-    """Return a forest for the kernel, without thresholds of category splits."""
-    n, offset, threshold = len(forest.left), offsets_of(forest.sizes), forest.threshold
-    if forest.sets is not None:
-        # What a library keeps in their place, such as the number of a set,
-        # need not be a valid threshold; the caller's array stays
-        threshold = threshold.copy()
-        threshold[forest.sets[0]] = 0.0
-    return Forest(
-        offset,
-        offset[:-1] + forest.root,
-        feature=np.ascontiguousarray(forest.feature, np.int64),
-        left=np.ascontiguousarray(forest.left, np.int64),
-        right=np.ascontiguousarray(forest.right, np.int64),
-        threshold=np.ascontiguousarray(threshold, float),
-        cover=np.zeros(n) if forest.cover is None else np.ascontiguousarray(forest.cover, float),
-        missing=np.full(n, MISSING_RIGHT, np.int8) if forest.missing is None else forest.missing,
-        zero_is_missing=np.zeros(n, bool) if forest.zero_is_missing is None else forest.zero_is_missing,
-        value=np.ascontiguousarray(forest.value, float),
-    )
 
 
 def _fault(given: Forest, cover: float, n_features: int, fault: int, q: int) -> str:
@@ -373,7 +341,7 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
         return start, count, np.zeros(1, np.uint32)
     nodes, starts, counts, words = forest.sets
     # Sets are listed by the file's nodes; -1 marks unreachable ones
-    number = np.full(len(forest.left), -1, np.int64)
+    number = np.full(len(forest.nodes.left), -1, np.int64)
     number[order] = np.arange(len(order))
     reached = number[nodes] >= 0
     start[number[nodes[reached]]], count[number[nodes[reached]]] = starts[reached], counts[reached]

@@ -12,7 +12,7 @@ import numpy as np
 
 from exactshap._graphs import Attributes, OnnxFile, TreeCore, refused
 from exactshap.errors import ModelFormatError
-from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, RawForest, TreeModel, largest_sum, model_of
+from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, Forest, RawForest, TreeModel, largest_sum, model_of, offsets_of
 from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs, parents_first
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
@@ -80,18 +80,21 @@ def _model(
     single = core.dtype is np.float32
     threshold, turned, less_equal = _comparisons(nodes, single=single)
     left, right = np.where(turned, nodes.false, nodes.true), np.where(turned, nodes.true, nodes.false)
-    offset = np.cumsum(nodes.sizes) - nodes.sizes
-    raw = RawForest(
-        sizes=nodes.sizes,
-        feature=np.where(left >= 0, nodes.feature, -1),
-        threshold=np.where(left >= 0, threshold, 0.0),
-        left=_places_within(left, nodes.sizes, offset),
-        right=_places_within(right, nodes.sizes, offset),
-        value=value,
-        output=_tree_outputs(value, nodes.sizes),
-        root=np.zeros(len(nodes.sizes), np.int64),
+    is_split, offset = left >= 0, offsets_of(nodes.sizes)
+    first = np.repeat(offset[:-1], nodes.sizes)
+    forest = Forest(
+        offset,
+        offset[:-1],
+        feature=np.where(is_split, nodes.feature, -1),
+        left=np.where(is_split, left - first, -1),
+        right=np.where(right >= 0, right - first, -1),
+        threshold=np.where(is_split, threshold, 0.0),
+        cover=np.zeros(len(left)),
         missing=(nodes.missing_true ^ turned).astype(np.int8),
+        zero_is_missing=np.zeros(len(left), bool),
+        value=np.ascontiguousarray(value),
     )
+    raw = RawForest(forest, _tree_outputs(value, nodes.sizes))
     is_classifier = core.attributes.kind.endswith("Classifier")
     model = model_of(
         raw,
@@ -132,10 +135,6 @@ def _comparisons(nodes: _Nodes, *, single: bool) -> tuple[np.ndarray, np.ndarray
     # In the precision of the comparison: the number before t in float64 would be t again in float32
     before = np.nextafter(nodes.threshold.astype(kind), kind(-np.inf)).astype(float)
     return np.where(strict, before, nodes.threshold), turned, True
-
-
-def _places_within(places: np.ndarray, sizes: np.ndarray, offset: np.ndarray) -> np.ndarray:
-    return np.where(places >= 0, places - np.repeat(offset, sizes), -1)
 
 
 def _tree_outputs(value: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, message
-from exactshap.trees.ensemble import RawForest, TreeModel, model_of
+from exactshap.trees.ensemble import Forest, RawForest, TreeModel, model_of, offsets_of
 from exactshap.trees.formats import _xgboost_layout as layout
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
@@ -140,8 +140,8 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
     sets = _category_sets(blocks, sizes)
     # XGBoost sends the categories of the set to the right, so the children are stored in reverse
     if sets is not None:
-        nodes = sets[0]
-        left[nodes], right[nodes], missing[nodes] = right[nodes].copy(), left[nodes].copy(), ~missing[nodes]
+        q = sets[0]
+        left[q], right[q], missing[q], threshold[q] = right[q].copy(), left[q].copy(), ~missing[q], 0.0
     _check_categorical(by_category, sizes, sets)
     # XGBoost 2 writes no covers of trees with vector leaves; of others the error names the tree without them
     cover = blocks.column("sum_hessian", np.float32, sizes)[0] if covered or value is None else np.zeros(len(left))
@@ -151,19 +151,20 @@ def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outp
             raise ModelFormatError(f"tree {bad[0]}: output {owners[bad[0]]} out of range [0, {n_outputs})")
         value = np.zeros((len(left), n_outputs))
         value[np.arange(len(left)), np.repeat(owners, sizes)] = threshold
-    return RawForest(
-        sizes=sizes,
+    offset = offsets_of(sizes)
+    nodes = Forest(
+        offset,
+        offset[:-1],
         feature=feature,
-        threshold=threshold,
         left=left,
         right=np.where(is_leaf, -1, right),
-        value=np.repeat(weights, sizes)[:, None] * value,
-        output=output,
-        root=np.zeros(len(blocks), np.int64),
+        threshold=threshold,
         cover=cover.astype(float),
         missing=missing.astype(np.int8),
-        sets=sets,
+        zero_is_missing=np.zeros(len(left), bool),
+        value=np.repeat(weights, sizes)[:, None] * value,
     )
+    return RawForest(nodes, output, sets)
 
 
 def _vector_leaves(
@@ -261,10 +262,10 @@ def _check_coded_columns(forest: RawForest, categories: tuple[Any, ...], *, type
     """Refuse category splits of numeric columns, and numeric splits of categorical ones."""
     if forest.sets is None:
         return
-    splits, coded = forest.left >= 0, np.array([known is not None for known in categories])
+    splits, coded = forest.nodes.left >= 0, np.array([known is not None for known in categories])
     by_category = np.zeros(len(splits), bool)
     by_category[forest.sets[0]] = True
-    column, by_category = forest.feature[splits], by_category[splits]
+    column, by_category = forest.nodes.feature[splits], by_category[splits]
     if not categories:
         coded = np.bincount(column[by_category & (not typed)], minlength=column.max() + 1) > 0
     if (bad := np.flatnonzero(coded[column] != by_category)).size:
