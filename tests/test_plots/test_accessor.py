@@ -16,7 +16,7 @@ from sklearn.svm import SVR
 
 from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
-from exactshap.results.plots.rows import draw_interactions, prepare_interactions
+from exactshap.results.plots.rows import draw_interactions
 from explanation_factory import bilinear, linear
 
 NAMES = ["age", "price in $ (a$b)", "city=NY", "<b>bold</b>", "x4", "x5"]
@@ -152,7 +152,7 @@ def test_a_number_of_bars_that_is_none_is_refused(kind, wrong):
     with pytest.raises(InputError, match=r"'max_display' parameter must be an int >= 1\. Got"):
         getattr(explanation().plot, kind)(max_display=wrong)
     with pytest.raises(InputError, match=r"'max_display' parameter must be an int >= 1\. Got"):
-        prepare_interactions(bilinear(), max_display=wrong)
+        draw_interactions(bilinear(), max_display=wrong)
     assert plt.get_fignums() == before
 
 
@@ -213,25 +213,25 @@ def test_missing_matplotlib_is_named_with_its_fix_and_shap_is_not_needed(monkeyp
         bilinear().plot.interactions(0)
 
 
-def test_prepared_interactions_hold_the_index_itself():
+def test_pictures_of_interactions_hold_the_index_itself():
     source = bilinear(n=3, d=4)
-    prepared = prepare_interactions(source, 1)
-    names = [source.feature_names.index(name) for name in prepared.names]
-    np.testing.assert_array_equal(prepared.matrix, source.interactions[1][np.ix_(names, names)])
+    ax = source.plot.interactions(1)
+    names = [source.feature_names.index(label.get_text()) for label in ax.get_yticklabels()]
+    np.testing.assert_array_equal(ax.images[0].get_array(), source.interactions[1][np.ix_(names, names)])
     strength = np.abs(source.interactions[1]).sum(axis=1)
     assert list(strength[names]) == sorted(strength, reverse=True)
-    assert (prepared.n_left_out, prepared.unit) == (0, "response")
+    assert ax.get_xlabel() == ""
+    assert "response" in ax.figure.axes[-1].get_ylabel()
 
 
-def test_prepared_interactions_over_all_rows_are_mean_magnitudes_of_the_strongest():
+def test_interactions_over_all_rows_are_mean_magnitudes_of_the_strongest():
     source = bilinear(n=7, d=6)
-    prepared = prepare_interactions(source, max_display=3)
-    names = [source.feature_names.index(name) for name in prepared.names]
-    np.testing.assert_array_equal(prepared.matrix, np.abs(source.interactions).mean(axis=0)[np.ix_(names, names)])
-    assert prepared.n_left_out == 3
-    assert "3 players with smaller values not shown" in texts(draw_interactions(prepared))
+    ax = source.plot.interactions(max_display=3)
+    names = [source.feature_names.index(label.get_text()) for label in ax.get_yticklabels()]
+    np.testing.assert_array_equal(ax.images[0].get_array(), np.abs(source.interactions).mean(axis=0)[np.ix_(names, names)])
+    assert "3 players with smaller values not shown" in texts(ax)
     with pytest.raises(InputError, match="Interactions need order=2"):
-        prepare_interactions(explanation(), 0)
+        explanation().plot.interactions(0)
 
 
 @pytest.mark.parametrize("kind", ["bar", "beeswarm", "waterfall", "scatter", "intervals", "interactions"])

@@ -20,7 +20,7 @@ from exactshap.readers.additive import AdditiveModel
 from exactshap.results.plots import draw_marginals, draw_prepared, palette, prepare_marginals
 from exactshap.results.plots.rows import draw_intervals, draw_waterfall, prepare_intervals, prepare_waterfall
 from exactshap.results.plots.scatter import draw_scatter, draw_shape, prepare_scatter, prepare_shape, strongest_colour
-from exactshap.results.plots.summary import prepare_bars, prepare_heatmap, prepare_paths, prepare_swarm, prepare_violin
+from exactshap.results.plots.summary import prepare_bars, prepare_swarm
 from explanation_factory import bilinear, linear
 from tolerances import NORMAL_TAILS, assert_close, roundings
 
@@ -143,13 +143,13 @@ def test_frames_take_errors_and_ends():
 
 def test_paths_go_from_the_baseline_to_the_prediction():
     explanation = rows(n=250, d=6)
-    prepared = prepare_paths(explanation, max_display=4)
-    assert prepared.sums.shape == (200, 5)
-    assert prepared.labels[0] == "3 other features"
-    ends = np.sort(prepared.sums[:, -1])
+    ax = explanation.plot.decision(max_display=4)
+    sums = np.array([line.get_xdata() for line in ax.lines[:200]])
+    assert sums.shape == (200, 5)
+    assert [label.get_text() for label in ax.get_yticklabels()][:2] == ["baseline", "3 other features"]
+    ends = np.sort(sums[:, -1])
     assert_close(ends[[0, -1]], [explanation.prediction.min(), explanation.prediction.max()], scale=20.0, n_terms=7)
-    assert np.isin(prepared.sums[:, 0], explanation.baseline).all()
-    ax = explanation.plot.decision()
+    assert np.isin(sums[:, 0], explanation.baseline).all()
     assert "200 of 250 rows" in ax.get_xlabel().replace("\n", " ")
     with pytest.raises(InputError, match="add up"):
         rows(values=rows().values / 2, index="banzhaf").plot.decision()
@@ -469,13 +469,16 @@ def test_rows_without_a_cell_are_counted():
 
 def test_a_heatmap_holds_every_row_once():
     source = linear(np.random.default_rng(0).normal(size=(40, 14)))
-    prepared = prepare_heatmap(source)
-    assert sorted(prepared.order) == list(range(40))
-    np.testing.assert_allclose(prepared.values.sum(axis=0), source.values[prepared.order].sum(axis=1), rtol=roundings(100))
-    np.testing.assert_array_equal(prepared.prediction, source.prediction[prepared.order])
-    assert prepared.labels[-1] == "5 others"
-    near = np.linalg.norm(np.diff(prepared.values, axis=1), axis=0).sum()
-    assert near < np.linalg.norm(np.diff(prepared.values[:, np.argsort(prepared.order)], axis=1), axis=0).sum()
+    ax = source.plot.heatmap()
+    labels = [label.get_text() for label in ax.get_yticklabels()][1:]
+    values, line = np.asarray(ax.images[0].get_array()), ax.lines[0].get_ydata()
+    order = np.array([int(np.flatnonzero(source[:, labels[0]] == value)[0]) for value in values[0]])
+    assert sorted(order) == list(range(40))
+    np.testing.assert_allclose(values.sum(axis=0), source.values[order].sum(axis=1), rtol=roundings(100))
+    np.testing.assert_array_equal(np.argsort(-line), np.argsort(source.prediction[order]))
+    assert labels[-1] == "5 others"
+    near = np.linalg.norm(np.diff(values, axis=1), axis=0).sum()
+    assert near < np.linalg.norm(np.diff(values[:, np.argsort(order)], axis=1), axis=0).sum()
 
 
 @pytest.mark.parametrize("n_rows", [1, 20])
@@ -495,8 +498,8 @@ def test_square_tables_of_values_are_no_distances():
     values = 1.0 - np.eye(5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = prepare_heatmap(linear(values, values=values))
-    assert sorted(found.order) == list(range(5))
+        ax = linear(values, values=values).plot.heatmap()
+    assert sorted(map(tuple, np.asarray(ax.images[0].get_array()).T)) == sorted(map(tuple, values))
 
 
 @pytest.mark.parametrize("exponent", [-1000, 1000])
@@ -511,9 +514,11 @@ def test_units_decide_neither_colours_nor_intervals(exponent):
 
 def test_violins_hold_the_values_of_the_strongest_and_the_rest():
     source = linear(np.random.default_rng(0).normal(size=(40, 14)))
-    prepared = prepare_violin(source, max_display=3)
-    np.testing.assert_allclose(prepared.values.sum(axis=1), source.values.sum(axis=1), rtol=roundings(100))
-    assert prepared.labels[-1] == "12 others"
+    ax = source.plot.violin(max_display=3)
+    assert ax.get_yticklabels()[-1].get_text() == "12 others"
+    rest = np.argsort(-np.abs(source.values).mean(axis=0))[2:]
+    middles = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(middles[-1], np.median(source.values[:, rest].sum(axis=1)), rtol=roundings(100))
     linear(np.ones((4, 2))).plot.violin()  # values without spread
 
 

@@ -28,7 +28,6 @@ from exactshap.results.plots.rows import (
     draw_intervals,
     draw_text,
     draw_waterfall,
-    prepare_interactions,
     prepare_intervals,
     prepare_waterfall,
 )
@@ -42,16 +41,14 @@ from exactshap.results.plots.scatter import (
 )
 from exactshap.results.plots.summary import (
     MAX_DOTS,
+    MAX_LINES,
     draw_bars,
     draw_heatmap,
     draw_paths,
     draw_swarm,
     draw_violin,
     prepare_bars,
-    prepare_heatmap,
-    prepare_paths,
     prepare_swarm,
-    prepare_violin,
 )
 
 
@@ -162,14 +159,14 @@ class PlotAccessor:
     def heatmap(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw every row as a column of colours, similar rows together."""
         rows = self._single(output)
-        ax = draw_heatmap(prepare_heatmap(readable(rows), max_display=max_display), ax)
+        ax = draw_heatmap(readable(rows), max_display=max_display, ax=ax)
         return fitted(ax, title=_game(rows))
 
     @picture
     def violin(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw the distributions of the strongest features' values over rows."""
         rows = self._single(output)
-        ax = draw_violin(prepare_violin(readable(rows), max_display=max_display), ax)
+        ax = draw_violin(readable(rows), max_display=max_display, ax=ax)
         return fitted(ax, xlabel=f"{index_title(rows.index)} ({_unit(rows)})\n{_game(rows)}")
 
     @picture
@@ -190,10 +187,8 @@ class PlotAccessor:
     def decision(self, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
         """Draw each row's path from baseline to prediction, weakest feature first."""
         rows = self._single(output)
-        prepared = prepare_paths(readable(rows), max_display=max_display)
-        ax = draw_paths(prepared, ax)
-        n = len(prepared.sums)
-        drawn = counted(n, "row") if n == rows.n_rows else f"{n} of {rows.n_rows:,} rows"
+        ax = draw_paths(readable(rows), max_display=max_display, ax=ax)
+        drawn = counted(rows.n_rows, "row") if rows.n_rows <= MAX_LINES else f"{MAX_LINES} of {rows.n_rows:,} rows"
         return fitted(ax, xlabel=f"{_unit(rows)}, {drawn}\n{_game(rows)}")
 
     @picture
@@ -224,9 +219,7 @@ class PlotAccessor:
         self, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None
     ) -> Any:
         """Draw row ``i``'s matrix of pairs, or all rows' mean magnitudes."""
-        return fitted(
-            draw_interactions(prepare_interactions(readable(self._single(output)), i, max_display=max_display), ax=ax)
-        )
+        return fitted(draw_interactions(readable(self._single(output)), i, max_display=max_display, ax=ax))
 
     def _single(self, output: int | str | None) -> ExplanationData:
         if self.explanation.n_rows == 0:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_level
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import in_words
 from exactshap.errors import InputError, InputTypeError
@@ -227,58 +228,37 @@ def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
     return ax
 
 
-@dataclass(frozen=True, eq=False)
-class InteractionMatrix:
-    """Hold what the heatmap shows."""
-
-    names: tuple[str, ...]  # players, by decreasing total strength
-    matrix: np.ndarray  # (n_shown, n_shown): symmetric; in the unit of the model output
-    n_left_out: int  # players that are not shown
-    what: str  # title: which rows and which index
-    unit: str  # of the matrix
-
-
-def prepare_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12) -> InteractionMatrix:
-    """Return row ``i``'s matrix, or mean magnitudes over rows for ``i=None``, of one output.
-
-    The players with the largest row sums of magnitudes are shown.
-    """
+def draw_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12, ax: Axes = None) -> Any:
+    """Draw row ``i``'s matrix, or mean magnitudes over rows, of the players with the largest row sums of magnitudes."""
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]
-    rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)
-    return InteractionMatrix(
-        names=tuple(explanation.feature_names[j] for j in order),
-        matrix=matrix[np.ix_(order, order)],
-        n_left_out=explanation.n_players - len(order),
-        what=f"{explanation.index} of order {explanation.order}, {rows}\n{game_title(explanation)}",
-        unit=explanation.unit,
-    )
-
-
-def draw_interactions(prepared: InteractionMatrix, ax: Axes = None) -> Any:
-    """Draw a prepared matrix of pairs."""
-    n = len(prepared.names)
-    names = [in_lines(escape(name)) for name in prepared.names]
+    matrix, n, n_left_out = matrix[np.ix_(order, order)], len(order), explanation.n_players - len(order)
+    shown = [explanation.feature_names[j] for j in order]
+    names = [in_lines(escape(name)) for name in shown]
     letters = max((len(line) for name in names for line in name.split("\n")), default=0)
     ax = new_axes(2.0 + 0.085 * letters + 0.6 * n, 1.4 + 0.06 * letters + 0.55 * n) if ax is None else ax
     # Values of single players are mostly larger: the colour scale is that of the pairs
-    size = np.abs(prepared.matrix)
+    size = np.abs(matrix)
     limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or float(size.max(initial=0.0)) or 1.0
     extend = "both" if size.max(initial=0.0) > limit else "neither"
-    picture = ax.imshow(prepared.matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
+    picture = ax.imshow(matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
     for row, column in np.ndindex(n, n):
-        value = prepared.matrix[row, column]
+        value = matrix[row, column]
         colour = "white" if abs(value) > 0.7 * limit else "black"
         ax.text(column, row, in_words(float(value), digits=2), ha="center", va="center", fontsize=8, color=colour)
     # Turned names of several lines would cross their neighbours
-    below = [escape(shortened(" ".join(name.split()), CATEGORY_WIDTH)) for name in prepared.names]
+    below = [
+        escape(shortened(" ".join(name.split()), CATEGORY_WIDTH)) for name in map(explanation.feature_names.__getitem__, order)
+    ]
     ax.set_xticks(range(n), below, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
-    ax.set_title(escape(prepared.what), fontsize=10)
-    if prepared.n_left_out:
-        ax.set_xlabel(f"{counted(prepared.n_left_out, 'player')} with smaller values not shown")
-    ax.figure.colorbar(picture, ax=ax, extend=extend, label=escape(f"{prepared.unit} (diagonal: order-1 values)"))
+    rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)
+    what = f"{explanation.index} of order {explanation.order}, {rows}\n{game_title(explanation)}"
+    ax.set_title(escape(what), fontsize=10)
+    if n_left_out:
+        ax.set_xlabel(f"{counted(n_left_out, 'player')} with smaller values not shown")
+    ax.figure.colorbar(picture, ax=ax, extend=extend, label=escape(f"{explanation.unit} (diagonal: order-1 values)"))
     return ax
 
 
@@ -332,16 +312,11 @@ def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None 
     ax.set_xlim(-1.0, LINE_WIDTH + 1.0)
     ax.set_ylim(n_lines - 0.4, -0.6)
     ax.set_axis_off()
-    scale = ax.figure.colorbar(_scale(colours, limit), ax=ax, orientation="horizontal", aspect=50, shrink=0.6)
+    cm, norms = (require(f"matplotlib.{name}", "plots", purpose="Plotting") for name in ("cm", "colors"))
+    shades = cm.ScalarMappable(norms.Normalize(-limit, limit), colours)
+    scale = ax.figure.colorbar(shades, ax=ax, orientation="horizontal", aspect=50, shrink=0.6)
     scale.set_label(escape(f"value ({explanation.unit})"), fontsize=9)
     return ax
-
-
-def _scale(colours: Any, limit: float) -> Any:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    return ScalarMappable(Normalize(-limit, limit), colours)
 
 
 def _set_in_lines(lengths: Sequence[int]) -> list[tuple[int, int]]:
