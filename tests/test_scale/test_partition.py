@@ -234,6 +234,14 @@ def test_a_column_without_values_makes_every_row_bad():
     assert np.isnan(Partition(cases.svr(), on_bad_rows="mark")(arrow)["phi_age"][0].as_py())
 
 
+def test_whole_numbers_in_another_order_get_the_categories_of_the_background():
+    lightgbm = pytest.importorskip("lightgbm")
+    X = pd.DataFrame({"c": pd.Categorical(np.arange(60) % 4), "x": np.random.default_rng(0).normal(size=60)})
+    model = lightgbm.LGBMRegressor(n_estimators=5, min_child_samples=2, verbose=-1).fit(X, X["x"] + (X["c"] == 2))
+    part = Partition(Explainer(model, X[:20], align=True))
+    pd.testing.assert_frame_equal(part(X.astype({"c": int})[["x", "c"]]), part(X), check_exact=True)
+
+
 def test_a_category_never_seen_is_a_bad_row():
     explainer, X = cases.encoded()
     X = X[:8].assign(colour=["red", "blue", "green", "red", "red", "blue", "green", "blue"])

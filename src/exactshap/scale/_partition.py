@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,6 @@ from exactshap.scale._tables import (
     explain_what_is_possible,
     first_refused,
     in_library_of,
-    with_categories,
 )
 
 _POLICIES = ("raise", "mark")
@@ -129,11 +128,12 @@ class Partition(PackedOnce):
         self.types = dict(keep) if isinstance(keep, Mapping) else dict.fromkeys(keep)
         self.drop, self.on_bad_rows, self.index, self.order = tuple(drop), on_bad_rows, index, order
         self.offset = offset
-        sampled = _is_sampled(explainer, index, order)
-        self.layout = layout_of(
-            explainer.reader.traits, tuple(self.types), sampled=sampled, order=order, top_k=top_k, dtype=dtype
-        )
-        self.csv_types = csv_types(self.layout.keep, explainer.reader.traits.background)
+        traits, columns = explainer.reader.traits, tuple(self.types)
+        # By a forecast for a background row
+        first = None if traits.background is None else traits.background.take(slice(0, 1)).native
+        sampled = first is not None and not explainer.plan(first, index, order).exact
+        self.layout = layout_of(traits, columns, sampled=sampled, order=order, top_k=top_k, dtype=dtype)
+        self.csv_types = csv_types(columns, traits.background)
 
     def __call__(self, table: TableLike) -> Any:
         """Return a table's explanation as a table of the same kind."""
@@ -142,7 +142,7 @@ class Partition(PackedOnce):
     def explained(self, table: TableLike) -> tuple[Any, dict[str, np.ndarray]]:
         """Return a table's output, and every computed column with all its digits."""
         frame, restore = as_frame(table)
-        columns = self._solve_all(self._features(frame), self._offsets(frame), _kept_cells(frame, self.layout.keep))
+        columns = self._solve_all(self._features(frame), self._offsets(frame), as_table(frame, allow_empty=True))
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
 
     def plan(self, source: TableLike, batch_rows: int | None = None, *, filesystem: Foreign = None) -> Forecast:
@@ -265,10 +265,11 @@ class Partition(PackedOnce):
         background = self.explainer.reader.traits.background
         if not features.is_frame:
             return features
-        typed = with_categories(features, background)
-        if background is None or background.names != typed.names:
-            return typed
-        return with_dtypes_of(background, typed, narrow=True)
+        names = None if background is None else background.names
+        if background is None or names is None or sorted(names) != sorted(features.names or ()):
+            return features
+        reference = background.select([names.index(name) for name in features.names or ()])
+        return with_dtypes_of(reference, features, narrow=True)
 
     def _offsets(self, frame: TableLike) -> np.ndarray | None:
         if self.offset is None:
@@ -276,7 +277,7 @@ class Partition(PackedOnce):
         table = as_table(frame, allow_empty=True)
         return np.asarray(table.select([(table.names or ()).index(self.offset)]).numeric(what="offset")[:, 0], float)
 
-    def _solve_all(self, features: Table, offsets: np.ndarray | None, kept: Callable[[int], str]) -> dict[str, np.ndarray]:
+    def _solve_all(self, features: Table, offsets: np.ndarray | None, whole: Table) -> dict[str, np.ndarray]:
         def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
             # Typed row by row in the end, as one bad cell changes the dtype of its column
             chosen = self._typed(features if len(rows) == features.n_rows else features.take(rows))
@@ -290,12 +291,28 @@ class Partition(PackedOnce):
             # Without rows: a table with wrong columns raises here, whatever its rows.
             solve(np.arange(0))
             if self.on_bad_rows == "raise":
-                raise _naming_the_row(solve, features, error, kept, offsets) from None
+                row: int | None = getattr(error, "row", None)
+                reason: Exception = error
+                if row is None:
+                    row, reason = first_refused(solve, features, error, offsets)
+                if row is None:
+                    raise
+                raise self._refused(whole, row, reason) from None
         columns, has_types = self.layout.marked(features.n_rows), self.explainer.reader.traits.background is not None
         for rows, part in explain_what_is_possible(solve, features, offsets, has_types=has_types):
             for name, values in part.items():
                 columns[name][rows] = values
         return columns
+
+    def _refused(self, whole: Table, row: int, reason: Exception) -> InputError:
+        """Return the error of a row, which is named by its kept cells too, such as " (id=17)"."""
+        cells = whole.take([row])
+        texts = [f"{name}={cells.column((whole.names or ()).index(name))[0]!s:.60}" for name in self.layout.keep]
+        called = f" ({', '.join(texts)})" if texts else ""
+        do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
+        error = InputError(f"Row {row} of the partition{called} cannot be explained", f"{reason}", do, row=row)
+        error.reason = f"{reason}"  # type: ignore[attr-defined]
+        return error
 
 
 def checked_batch_rows(part: Partition, batch_rows: int | None) -> int:
@@ -320,36 +337,6 @@ def wanted_files(part: Partition, source: TableLike, filesystem: Foreign) -> lis
     return [replace(file, keys=tuple(pair for pair in file.keys if pair[0] in named)) for file in files]
 
 
-def _kept_cells(frame: TableLike, keep: Sequence[str]) -> Callable[[int], str]:
-    """Return a function that names a row by its kept columns, such as " (id=17)"."""
-    table = as_table(frame, allow_empty=True)
-
-    def cells(row: int) -> str:
-        positions = [(name, (table.names or ()).index(name)) for name in keep]
-        texts = [f"{name}={table.take([row]).column(j)[0]!s:.60}" for name, j in positions]
-        return f" ({', '.join(texts)})" if texts else ""
-
-    return cells
-
-
-def _naming_the_row(
-    solve: Callable[[np.ndarray], Any],
-    features: Table,
-    error: Exception,
-    kept: Callable[[int], str],
-    offsets: np.ndarray | None,
-) -> Exception:
-    row, reason = getattr(error, "row", None), error
-    if row is None:
-        row, reason = first_refused(solve, features, error, offsets)
-    if row is None:
-        return error
-    do = 'Impute or drop such rows before, or pass on_bad_rows="mark"'
-    named = InputError(f"Row {row} of the partition{kept(row)} cannot be explained", f"{reason}", do, row=row)
-    named.reason = f"{reason}"  # type: ignore[attr-defined]
-    return named
-
-
 def _check_offset(explainer: Explainer, offset: str) -> None:
     """Refuse an ``offset`` that is no column or a feature, and explainers of a unit without offsets."""
     if not isinstance(offset, str):
@@ -359,9 +346,3 @@ def _check_offset(explainer: Explainer, offset: str) -> None:
         do = "Fit the model without that column"
         raise InputError(f"Column {offset!r} is a feature of the model", "Got it as offset= too", do)
     require_score(explainer.reader)
-
-
-def _is_sampled(explainer: Explainer, index: Any, order: int) -> bool:
-    """Say whether values will have standard errors, by a forecast for a background row."""
-    background = explainer.reader.traits.background
-    return background is not None and not explainer.plan(background.take(slice(0, 1)).native, index, order).exact

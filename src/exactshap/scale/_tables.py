@@ -46,7 +46,8 @@ def check_types(table: Table, background: Table | None) -> None:
         if table.n_rows and isinstance(table.column(j)[0], bytes):
             got, do = f"Got {table.column(j)[0]!r} in the first row", "Decode it before: no text equals bytes"
             raise InputError(f"Column {name!r} holds bytes", got, do)
-        here, there = _kind(table, j), _kind(background, j if not background.is_frame else _position(background, name, j))
+        names = background.names or ()
+        here, there = _kind(table, j), _kind(background, names.index(name) if name in names else j)
         if there.startswith("float") and here == "text":
             got, do = (
                 f"Got {table.column(j).dtype}, in the background {there}",
@@ -105,32 +106,6 @@ def in_library_of(table: Table, background: Table | None) -> Table:
         frame = nw.from_native(frame.to_native().replace_schema_metadata(), eager_only=True)
     converted = {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[str(wanted)]()
     return as_table(converted, allow_empty=True)
-
-
-def with_categories(table: Table, background: Table | None) -> Table:
-    """Return a table with the background's categories, where these include all of the table's.
-
-    Parquet keeps categories of text, but gives whole numbers back as numbers, and engines hand over plain text.
-    """
-    if background is None or frame_kind(background.native) != "pandas":
-        return table
-    pandas = require("pandas", "frames", purpose="Categories")
-    dtypes = {name: kind for name, kind in background.native.dtypes.items() if isinstance(kind, pandas.CategoricalDtype)}
-    wanted = [name for name in table.names or () if name in dtypes]
-    if not wanted:
-        return table
-    native = table.native
-    frame = native.copy(deep=False) if frame_kind(native) == "pandas" else native.to_pandas()
-    for name in wanted:
-        cells = pandas.Index(np.asarray(frame[name]))
-        codes = dtypes[name].categories.get_indexer(cells)
-        if frame[name].dtype != dtypes[name] and not np.any((codes < 0) & ~cells.isna()):
-            frame[name] = pandas.Categorical.from_codes(codes, dtype=dtypes[name])
-    return as_table(frame, allow_empty=True)
-
-
-def _position(background: Table, name: str, j: int) -> int:
-    return background.names.index(name) if name in (background.names or ()) else j  # type: ignore[union-attr]
 
 
 def _kind(table: Table, j: int) -> str:
