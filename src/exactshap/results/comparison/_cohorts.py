@@ -35,6 +35,7 @@ MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
 MAX_VALUES_UNBINNED = 10
 MISSING = "missing"
+_SHOWN = 10  # players of a printed table
 NO_TEXT = "no value"  # where "missing" is a text of the column
 _OF_SIZES = "fiumM"  # kinds of dtypes with an order: numbers, dates and times
 
@@ -112,13 +113,13 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         columns |= {name: np.concatenate([np.asarray(part[name]) for part in parts.values()]) for name in names}
         return frame_of(None, columns, kind or next(iter(self.comparisons.values())).backend)
 
-    def rows(self, most: int = 10) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings and rows of text, the most different means first."""
         first = next(iter(self.comparisons.values()))
         means = self.means.reshape(len(self), -1)
         outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]
         names = [f"{name}{output}" for name in first.feature_names for output in outputs]
-        order = np.argsort(-np.ptp(means, axis=0), kind="stable")[:most]
+        order = np.argsort(-np.ptp(means, axis=0), kind="stable")[:_SHOWN]
         return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order]
 
     @picture
@@ -144,9 +145,6 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         facts = {"groups": ", ".join(sizes), "each": "cohorts[label] compares a group with all other rows, with intervals"}
         unit = next(iter(self.comparisons.values())).unit
         return f"Mean values ({unit}) by {self.name}, {len(self)} groups", facts
-
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        return self.rows()
 
 
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:

@@ -29,7 +29,7 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
         plt = require("matplotlib.pyplot", "plots", purpose="Plotting")
         size = (4.2 * panels + 2.0, 0.42 * len(order) + 1.8)
         axes = plt.subplots(1, panels, figsize=size, layout="constrained", sharey=True, squeeze=False)[1][0]
-        ax, drift_axes = axes[0], axes[-1] if panels == 2 else None
+        ax, drift_axes = axes[0], axes[1] if panels == 2 else None
     place, colours = np.arange(len(order)), current_palette()
     ax.barh(place, difference[order], color=[colours.of_sign(v) for v in difference[order]], zorder=2)
     ends = np.abs(intervals[order].T - difference[order])
@@ -41,14 +41,13 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
     )
     ax.set_title("attribution", fontsize="medium")
     _finish(ax, [comparison.feature_names[j] for j in order])
-    if drift_axes is not None and comparison.drift is not None:
+    if drift_axes is not None:
         _draw_drift(drift_axes, comparison, order)
     return ax
 
 
 def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
     drift, place = comparison.drift, np.arange(len(order))
-    assert drift is not None
     ax.barh(place, drift.values[order], color=current_palette().undecided, zorder=2)
     if drift.intervals is not None:
         ends = np.abs(drift.intervals[order].T - drift.values[order])
@@ -144,11 +143,13 @@ def write_comparison(
 ) -> Path:
     markup = require("markupsafe", "report", purpose="A report").Markup
     headings, rows = comparison.rows()
-    order = np.argsort(-np.abs(without_noise(np.ravel(comparison.difference), comparison.tolerance)), kind="stable")
+    difference = without_noise(np.ravel(comparison.difference), comparison.tolerance)
+    order = np.argsort(-np.abs(difference), kind="stable")
     thresholds = thresholds_of(comparison, threshold)
     found, limits = np.ravel(statuses(comparison, thresholds)), np.ravel(thresholds)
     shown = order[:max_display]
-    names = [row[0] for row in rows]
+    names, intervals = [row[0] for row in rows], comparison.intervals.reshape(-1, 2)[shown]
+    label = f"mean value, {comparison.labels[1]} minus {comparison.labels[0]} ({comparison.unit})"
     page = template("comparison.html.jinja").render(
         title=title or f"{comparison.labels[1]} compared with {comparison.labels[0]}",
         comparison=comparison,
@@ -158,7 +159,7 @@ def write_comparison(
         rows_compared=[f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)],
         headings=[*headings, "threshold", "status"],
         rows=[[row[0], *map(minus_signs, row[1:]), f"{limits[j]:.3g}", found[j]] for row, j in zip(rows, order, strict=True)],
-        differences=markup(_differences(comparison, shown, names[: len(shown)], limits[shown])),
+        differences=markup(difference_bars(difference[shown], intervals, limits[shown], names[: len(shown)], label=label)),
         drift=markup(_drift(comparison, shown, names[: len(shown)])),
         panels=[markup(panel) for panel in _panels(comparison, found)],
         n_left_out=len(order) - len(shown),
@@ -179,13 +180,6 @@ def _verdict(comparison: Any, found: np.ndarray) -> str:
         moved = "differ" if comparison.drift.p_value <= 1.0 - comparison.level else "do not differ beyond chance"
         parts.append(f"the data {moved} (p = {comparison.drift.p_value:.2g})")
     return "; ".join(parts) + "."
-
-
-def _differences(comparison: Any, shown: np.ndarray, names: list[str], limits: np.ndarray) -> str:
-    difference = without_noise(np.ravel(comparison.difference), comparison.tolerance)[shown]
-    intervals = comparison.intervals.reshape(-1, 2)[shown]
-    label = f"mean value, {comparison.labels[1]} minus {comparison.labels[0]} ({comparison.unit})"
-    return difference_bars(difference, intervals, limits, names, label=label)
 
 
 def _drift(comparison: Any, shown: np.ndarray, names: list[str]) -> str:

@@ -80,9 +80,8 @@ def _spread(explanation: ExplanationData) -> list[tuple[str, np.ndarray]]:
     }
     found = [(name, errors) for name, errors in known.items() if errors is not None]
     if not found:
-        raise InputError(
-            "These values have no standard errors or deviations", "They are exact for a deterministic model", "Leave std= out"
-        )
+        got = "They are exact for a deterministic model"
+        raise InputError("These values have no standard errors or deviations", got, "Leave std= out")
     return found
 
 
@@ -104,7 +103,10 @@ def to_shap(explanation: ExplanationData) -> Any:
     if explanation.order > 2:
         got = f"This explanation has sets of up to {explanation.order}"
         raise InputError("shap knows single columns and pairs", got, "Use to_shapiq(i), or explain with order=2")
-    values = explanation.values.copy() if explanation.order == 1 else _halved_pairs(explanation.interactions)
+    values = explanation.values.copy()
+    if explanation.order > 1:  # half of a pair's value on either side of the diagonal
+        values, singles = explanation.interactions / 2.0, np.arange(explanation.n_players)
+        values[:, singles, singles] = explanation.values
     error = None if explanation.std_error is None or explanation.order > 1 else explanation.std_error.copy()
     shap = require("shap", "plots", purpose="Converting to shap")
     content = cells(explanation)
@@ -122,19 +124,10 @@ def to_shap(explanation: ExplanationData) -> Any:
     )
 
 
-def _halved_pairs(interactions: np.ndarray) -> np.ndarray:
-    """Return shap's matrices (n_rows, d, d[, n_outputs]): half of a pair's value on either side of the diagonal."""
-    halved = interactions / 2.0
-    singles = np.arange(halved.shape[1])
-    halved[:, singles, singles] = interactions[:, singles, singles]
-    return halved
-
-
 def to_shapiq(explanation: ExplanationData, i: int | None = None, output: int | str = 0) -> Any:
     """Return one row and output as a ``shapiq.InteractionValues``. The baseline is the empty set's value."""
     if i is None:
-        n_rows = len(explanation.values)
-        got = f"This explanation has {n_rows}: to_shapiq(0) is the first"
+        got = f"This explanation has {explanation.n_rows}: to_shapiq(0) is the first"
         raise InputTypeError("shapiq holds one row at a time", got, "Pass the number of the row")
     row = explanation.output(output)[i]
     index = SHAPIQ_NAMES.get(row.index, ("", ""))[row.order > 1]

@@ -102,7 +102,7 @@ class ExplanationData:
         if np.ndim(self.error_bound):
             changes["error_bound"] = np.asarray(self.error_bound)[chosen]
         if self.data is not None:
-            changes["data"] = validation.take_rows(self.data, chosen)
+            changes["data"] = as_table(self.data, allow_empty=True).take(chosen).native
         if self.mask_rows:
             changes["mask_rows"] = tuple(new for new, old in enumerate(chosen.tolist()) if old in self.mask_rows)
         return replace(self, **changes)

@@ -14,7 +14,6 @@ from exactshap._runtime.progress import fewer_coalitions
 from exactshap.results.data._certificate import without_noise
 
 if TYPE_CHECKING:
-    from exactshap.results.data._certificate import Certificate
     from exactshap.results.data._explanation_data import ExplanationData
 
 Data = TypeVar("Data", bound="ExplanationData")
@@ -33,6 +32,11 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     certificate = explanation.certificate()
     verdict = "passed" if certificate.adds_up else f"FAILED, worst at row {certificate.row}"
     seconds, bound = explanation.seconds, np.asarray(explanation.error_bound)
+    compared = certificate.mask_difference is not None
+    coalitions = f": {'passed' if certificate.masks_passed else 'FAILED'}" if compared else ""
+    approximation = _largest("v(S) is off by up to about", explanation.approximation_error)
+    estimated = "an estimate: how far f(x) itself is missed, and the change when half of the landmarks or features are used"
+    covariance = _largest("adds up to the model's own variance of f(x) - baseline to within", explanation.covariance_residual)
     found = {
         "model": explanation.model_name or "not named",
         "unit": _unit(explanation.unit, explanation.model_name or ""),
@@ -41,12 +45,12 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
         "baseline": _range(readable(explanation).baseline),
         "residual": f"at most {certificate.max_residual:.2g} (tolerance {certificate.tolerance:.2g}), "
         f"of {certificate.checks}: {verdict}",
-        "coalitions": _coalitions(certificate),
+        "coalitions": certificate.masks() + coalitions,
         "error bound": f"{np.max(bound, initial=0.0):.2g}" if np.any(bound > 0) else "",
         "std error": _largest("at most", readable(explanation).std_error),
-        "approximation": _approximation(explanation),
+        "approximation": approximation and f"{approximation} ({estimated})",
         "std": _largest("at most", explanation.std),
-        "covariance": _covariance(explanation),
+        "covariance": covariance,
         "method": explanation.method,
         "evaluations": _evaluations(explanation),
         "seconds": "" if seconds is None else f"{seconds:.3g}",
@@ -91,29 +95,8 @@ def _evaluations(explanation: ExplanationData) -> str:
     return f"{count:,}" if count else ""
 
 
-def _coalitions(certificate: Certificate) -> str:
-    words = certificate.masks()
-    compared = certificate.mask_difference is not None
-    return f"{words}: {'passed' if certificate.masks_passed else 'FAILED'}" if compared else words
-
-
 def _largest(words: str, array: np.ndarray | None) -> str:
-    return "" if array is None else f"{words} {np.max(array, initial=0.0):.2g}"
-
-
-def _approximation(explanation: ExplanationData) -> str:
-    largest = _largest("v(S) is off by up to about", explanation.approximation_error)
-    return (
-        largest
-        and f"{largest} (an estimate: how far f(x) itself is missed, and the change when half of the landmarks or features are used)"
-    )
-
-
-def _covariance(explanation: ExplanationData) -> str:
-    if explanation.covariance_residual is None:
-        return ""
-    largest = np.max(np.abs(explanation.covariance_residual), initial=0.0)
-    return f"adds up to the model's own variance of f(x) - baseline to within {largest:.2g}"
+    return "" if array is None else f"{words} {np.max(np.abs(array), initial=0.0):.2g}"
 
 
 def _background(explanation: ExplanationData) -> str:

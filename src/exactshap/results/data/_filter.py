@@ -200,12 +200,9 @@ class _Columns:
         numbers = self.table.numbers([j])
         if numbers is not None:
             return "number", numbers[:, 0]
-        texts = self.texts(j)
+        texts = np.array([cell_text(cell) for cell in self.table.column(j)], object)
         days = as_days(texts)
         return ("text", np.array([text.lower() for text in texts], object)) if days is None else ("date", days)
-
-    def texts(self, j: int) -> np.ndarray:
-        return np.array([cell_text(cell) for cell in self.table.column(j)], object)
 
     def search(self, word: str) -> np.ndarray:
         labels = getattr(self.table.native, "index", None)

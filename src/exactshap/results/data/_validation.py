@@ -10,7 +10,6 @@ import numpy as np
 
 from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, message
-from exactshap.frames import as_table
 
 # Arrays that not every explanation has
 OPTIONAL = (
@@ -28,7 +27,6 @@ _NUMBERS = "biufO"
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an Explanation's fields as consistent read-only float arrays and tuples, or raise."""
-    _check_words(given)
     _check_facts(given)
     values = _array("values", given["values"])
     if values.ndim not in (2, 3):
@@ -51,16 +49,13 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _check_words(given: Mapping[str, Any]) -> None:
+def _check_facts(given: Mapping[str, Any]) -> None:
+    """Check the types of fields that only texts use. No repr or report may fail later."""
     for name in ("index", "value_function", "unit", "method", "model_name", "mask_reason"):
         if not isinstance(given[name], str):
             raise InputTypeError(f"`{name}` must be a str", f"Got {given[name]!r}")
     if not _is_count(given["order"]) or given["order"] < 1:
         raise InputError("`order` must be an int >= 1", f"Got {given['order']!r}")
-
-
-def _check_facts(given: Mapping[str, Any]) -> None:
-    """Check the types of fields that only texts use. No repr or report may fail later."""
     for name in ("n_evaluations", "background_size", "n_masks"):
         value = given[name]
         if not _is_count(value) and not (value is None and name == "background_size"):
@@ -99,18 +94,12 @@ def _checked_arrays(given: Mapping[str, Any], n_rows: int, n_players: int, outpu
     }
     shapes = {name: shape for name, shape in wanted.items() if name not in OPTIONAL or given[name] is not None}
     values_shape = (n_rows, n_players, *outputs)
-    return {name: _shaped(name, given[name], shape, values_shape) for name, shape in shapes.items()}
-
-
-def _shaped(name: str, array: object, shape: tuple[int | None, ...], values_shape: tuple[int, ...]) -> np.ndarray:
-    array = _array(name, array)
-    if array.shape != shape:
-        raise InputError(
-            f"`{name}` does not fit `values`",
-            f"`{name}` has shape {array.shape}, `values` has shape {values_shape}",
-            f"`{name}` must have shape {shape}",
-        )
-    return array
+    arrays = {name: _array(name, given[name]) for name in shapes}
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape:
+            got = f"`{name}` has shape {arrays[name].shape}, `values` has shape {values_shape}"
+            raise InputError(f"`{name}` does not fit `values`", got, f"`{name}` must have shape {shape}")
+    return arrays
 
 
 def _array(name: str, array: Any) -> np.ndarray:
@@ -253,7 +242,3 @@ def place_of(item: Any, names: Sequence[str], noun: str, do: str = "Pass a name 
     if not -len(names) <= item < len(names):
         raise InputError(f"There is no {noun} {item!r}", f"There are {len(names)}: {list(names)}")
     return int(item) % len(names)
-
-
-def take_rows(data: TableLike, rows: np.ndarray) -> Any:
-    return as_table(data, allow_empty=True).take(rows).native

@@ -102,7 +102,34 @@ class Reasons(PrintedTable):
         It covers the version, the model (its name, and ``model_digest`` where one was given), the row's cells, the digest of the
         background, value function, index, output and unit, the settings of the reasons, and their players in order.
         """
-        return _digests(self)
+        rows = self.explanation
+        if rows.data is None:
+            got = "This explanation has data=None"
+            raise InputError("A hash needs the row's data", got, "Explain rows, and keep their data")
+        shared = {
+            "version": __version__,
+            "model": rows.model_name,
+            "model digest": self.model_digest,
+            "background": rows.background_hash,
+            "value function": rows.value_function,
+            "index": rows.index,
+            "unit": rows.unit,
+            "players": list(rows.feature_names),
+            "texts": list(self.texts_by_player),
+            "adverse": self.adverse,
+            "k": self.k,
+            "level": None if rows.std_error is None else self.level,
+        }
+        # Hashed once for all rows: each row goes on from a copy.
+        start = hashlib.sha256(json.dumps(shared, sort_keys=True).encode())
+        found = []
+        # Little-endian, so that hashes can be compared between machines.
+        for row, players in zip(row_bytes(rows.data), self.players.astype("<i8"), strict=True):
+            digest = start.copy()
+            digest.update(row)
+            digest.update(players.tobytes())
+            found.append(digest.hexdigest())
+        return found
 
     def to_frame(self, kind: str | None = None) -> Any:
         """Return one line per row: its prediction, each reason with value and verdict, and the hash.
@@ -151,8 +178,17 @@ class Reasons(PrintedTable):
         language : str, default="en"
             Of the page, for hyphenation and screen readers.
         """
+        one, (row,) = self[i], row_numbers(i, len(self))
         words = {"title": title, "recipient": recipient, "sender": sender, "opening": opening, "closing": closing}
-        return _write_letter(self, path, i, {**words, "language": language})
+        page = template("letter.html.jinja").render(
+            reasons=_listed(one),
+            notes=_notes(one, row_name(self.explanation, row)),
+            date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+            version=__version__,
+            language=language,
+            **words,
+        )
+        return write_page(path, printable(page), "A letter")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return the first rows, with a mark if the order to the next is not decided."""
@@ -173,48 +209,6 @@ class Reasons(PrintedTable):
         arrays = {name: getattr(self, name) for name in ("players", "values", "decided", "intervals", "kept")}
         changes: dict[str, Any] = {name: array[chosen] for name, array in arrays.items() if array is not None}
         return replace(self, explanation=self.explanation[chosen], **changes)
-
-
-def _digests(reasons: Reasons) -> list[str]:
-    rows = reasons.explanation
-    if rows.data is None:
-        raise InputError("A hash needs the row's data", "This explanation has data=None", "Explain rows, and keep their data")
-    shared = {
-        "version": __version__,
-        "model": rows.model_name,
-        "model digest": reasons.model_digest,
-        "background": rows.background_hash,
-        "value function": rows.value_function,
-        "index": rows.index,
-        "unit": rows.unit,
-        "players": list(rows.feature_names),
-        "texts": list(reasons.texts_by_player),
-        "adverse": reasons.adverse,
-        "k": reasons.k,
-        "level": None if rows.std_error is None else reasons.level,
-    }
-    # Hashed once for all rows: each row goes on from a copy.
-    start = hashlib.sha256(json.dumps(shared, sort_keys=True).encode())
-    found = []
-    # Little-endian, so that hashes can be compared between machines.
-    for row, players in zip(row_bytes(rows.data), reasons.players.astype("<i8"), strict=True):
-        digest = start.copy()
-        digest.update(row)
-        digest.update(players.tobytes())
-        found.append(digest.hexdigest())
-    return found
-
-
-def _write_letter(reasons: Reasons, path: str | Path, i: int, words: dict[str, str]) -> Path:
-    one, (row,) = reasons[i], row_numbers(i, len(reasons))
-    page = template("letter.html.jinja").render(
-        reasons=_listed(one),
-        notes=_notes(one, row_name(reasons.explanation, row)),
-        date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        version=__version__,
-        **words,
-    )
-    return write_page(path, printable(page), "A letter")
 
 
 def _listed(one: Reasons) -> list[dict[str, str]]:

@@ -119,7 +119,7 @@ def choose_rows(prediction: np.ndarray, wanted: int = 5) -> list[tuple[int, str]
     [(1, 'lowest'), (2, 'median'), (0, 'highest')]
     """
     order = np.argsort(prediction, kind="stable")
-    if len(order) == 0 or wanted < 1:
+    if not len(order) or wanted < 1:
         return []
     shares = np.linspace(0.0, 1.0, wanted) if wanted > 1 else np.array([0.5])
     chosen: dict[int, str] = {}

@@ -80,6 +80,10 @@ def limits(explanation: ExplanationData) -> list[str]:
         "sampled": "The values were sampled: each has a standard error, shown as whiskers and after the sign ±, and another seed gives"
         " other numbers within them.",
     }[explanation.kind]
+    title = index_title(explanation.index, explanation.order)
+    pairs = (
+        f"Pairs are the {title}, not halved: one number per unordered pair. The diagonal holds the values of single features."
+    )
     return [
         "These numbers describe the model, not the world: they are not effects of changing a feature in reality, and a model"
         " that is wrong is explained as it is.",
@@ -87,8 +91,8 @@ def limits(explanation: ExplanationData) -> list[str]:
         checked,
         "Features that carry the same information may share credit in ways that depend on how the model was fitted. Dependence"
         " plots show the model's behaviour on these rows, not outside their range.",
-        *([] if explanation.additive else [_not_additive(explanation)]),
-        *([] if explanation.order < 2 else [_interactions(explanation)]),
+        *([] if explanation.additive else [_not_additive(explanation, title)]),
+        *([] if explanation.order < 2 else [pairs]),
     ]
 
 
@@ -111,8 +115,7 @@ def _calls_a_row(explanation: ExplanationData) -> int:
     return round(explanation.n_evaluations / max(explanation.n_rows, 1))
 
 
-def _not_additive(explanation: ExplanationData) -> str:
-    title = index_title(explanation.index, explanation.order)
+def _not_additive(explanation: ExplanationData, title: str) -> str:
     if explanation.sets_add_up:
         return (
             f"The {title} of single features and of sets add up to the prediction together; those of single features are shown, as bars"
@@ -131,13 +134,6 @@ def sum_words(explanation: ExplanationData) -> str:
     if explanation.sets_add_up:
         return "Values of single features; with those of the sets they add up from the baseline to the prediction"
     return "The values of this index do not add up to the prediction"
-
-
-def _interactions(explanation: ExplanationData) -> str:
-    title = index_title(explanation.index, explanation.order)
-    return (
-        f"Pairs are the {title}, not halved: one number per unordered pair. The diagonal holds the values of single features."
-    )
 
 
 def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, interactive: bool = False) -> str:
