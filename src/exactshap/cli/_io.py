@@ -118,21 +118,15 @@ def read_table(path: Path, dropped: Sequence[str] = ()) -> Any:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        _refuse_other_separators(_first_line(path), path)
+        if path.suffix.lower() == ".csv":  # decimal commas make columns of their own
+            with path.open(encoding="utf-8", errors="replace") as file:
+                _refuse_other_separators(file.readline(LINE_READ).strip(), path)
         raise InputError(f"{path} cannot be read as {suffix[1:].upper()}", f"{type(error).__name__}: {error}") from None
     # A table separated by semicolons or tabs is read without an error, as one column.
     names = list(table.column_names if hasattr(table, "column_names") else table.columns)
     if len(names) == 1:
         _refuse_other_separators(str(names[0]), path)
     return table
-
-
-def _first_line(path: Path) -> str:
-    """Return the names of a CSV file that cannot be read. Decimal commas make columns of their own."""
-    if path.suffix.lower() != ".csv":
-        return ""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return file.readline(LINE_READ).strip()
 
 
 def _refuse_other_separators(names: str, path: Path) -> None:
@@ -290,22 +284,17 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
 
         return OnnxFile(path)
     if suffix in (*_BOOSTERS, *_BINARY_BOOSTERS):
-        return _load_booster(path, n_stages)
+        from exactshap import trees
+
+        model = trees.load(path, n_stages=n_stages)
+        if model.reading:  # which rounds were read, if not all
+            console().print(f"{path.name}: {model.reading}; --n-stages reads another number\n")
+        return model
     raise ModelFormatError(
         f"{path.name} is not a model file that can be read",
         f"Got the suffix {suffix!r}",
         f"Pass .skops, .onnx, {', '.join(_BOOSTERS)}, or {', '.join(_PICKLES)} with --allow-pickle",
     )
-
-
-def _load_booster(path: Path, n_stages: int | None) -> Any:
-    """Load a booster's file; report which rounds were read, if not all."""
-    from exactshap import trees
-
-    model = trees.load(path, n_stages=n_stages)
-    if model.reading:
-        console().print(f"{path.name}: {model.reading}; --n-stages reads another number\n")
-    return model
 
 
 def _load_pickle(path: Path, allowed: bool) -> Any:

@@ -70,7 +70,7 @@ class Task:
             do = "Leave them out, or pass the model"
             what = "A saved explanation has its own rows and settings"
             raise InputError(what, f"Got {', '.join(given)} with {self.model.name}", do)
-        chosen = self._loaded if self.rows is None else self._loaded[self._row_numbers]
+        chosen = self._loaded if self.rows is None else self._loaded[self.row_numbers]
         output = self.settings["output"]
         return chosen if output in ("auto", "all") else chosen.output(output)
 
@@ -103,7 +103,8 @@ class Task:
         return as_table(np.empty((self._loaded.n_rows, 0)) if data is None else data, what=self.model.name, allow_empty=True)
 
     @cached_property
-    def _row_numbers(self) -> np.ndarray:
+    def row_numbers(self) -> np.ndarray:
+        """Return the numbers of the chosen rows."""
         import numpy as np
 
         from exactshap.results.data import filtered_rows
@@ -127,14 +128,9 @@ class Task:
             raise InputError(f"There is no row {outside}", f"{file} has {table.n_rows} rows, numbered from 0")
         return everything[self.rows]
 
-    @property
-    def first_row(self) -> int:
-        """Return the number of the first chosen row."""
-        return int(self._row_numbers[0])
-
     @cached_property
     def table(self) -> Table:
-        return self._whole if self.rows is None else self._whole.take(self._row_numbers)
+        return self._whole if self.rows is None else self._whole.take(self.row_numbers)
 
     def kept_columns(self) -> dict[str, Any]:
         """Return the numbers of the rows, and kept columns in their own dtypes."""
@@ -143,7 +139,7 @@ class Task:
             take_columns(native, self.keep, what=self.file.name)  # raises for a column that is not there
         columns = {name: native[name] for name in self.keep}
         # Without pandas' labels of rows: NumPy has no integers with gaps, and no time zones
-        return {"row": self._row_numbers, **{name: getattr(column, "array", column) for name, column in columns.items()}}
+        return {"row": self.row_numbers, **{name: getattr(column, "array", column) for name, column in columns.items()}}
 
     def without_data(self) -> exactshap.Explainer:
         """Read model and background; return the bound Explainer."""

@@ -29,14 +29,6 @@ def demo(
     background_rows: Annotated[int, typer.Option(min=0, max=442, help="Reference rows; 0 for the functional game.")] = 50,
 ) -> None:
     """Explain a support vector machine on scikit-learn's sample data and write report.html."""
-    explanation = _demo_explained(background_rows)
-    show_explanation(explanation)
-    explanation.report(out, data_name="diabetes (scikit-learn)", command=command_line())
-    console().print(f"\nreport written to {out}: open it in a browser\nyour own model: exactshap explain model.skops data.csv")
-
-
-def _demo_explained(background_rows: int) -> exactshap.Explanation:
-    """Fit an SVR on the diabetes data and explain all 442 rows."""
     with without_collection:
         from sklearn.datasets import load_diabetes
         from sklearn.pipeline import make_pipeline
@@ -48,7 +40,10 @@ def _demo_explained(background_rows: int) -> exactshap.Explanation:
     data = load_diabetes(scaled=False)
     model = make_pipeline(StandardScaler(), SVR(C=100.0)).fit(data.data, data.target)
     background = data.data[:background_rows] if background_rows else None
-    return Explainer(model, background, feature_names=data.feature_names, n_jobs=-1)(data.data)
+    explanation = Explainer(model, background, feature_names=data.feature_names, n_jobs=-1)(data.data)
+    show_explanation(explanation)
+    explanation.report(out, data_name="diabetes (scikit-learn)", command=command_line())
+    console().print(f"\nreport written to {out}: open it in a browser\nyour own model: exactshap explain model.skops data.csv")
 
 
 def versions() -> None:
@@ -251,7 +246,7 @@ def reasons(
         screen.print(f"table written to {out}")
     if letter is not None:
         rows = found.explanation.n_rows
-        which = f"letter of row {task.first_row}, the first of {rows:,}," if rows > 1 else "letter"
+        which = f"letter of row {task.row_numbers[0]}, the first of {rows:,}," if rows > 1 else "letter"
         screen.print(f"{which} written to {found.letter(letter)}")
 
 

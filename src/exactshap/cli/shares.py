@@ -269,7 +269,8 @@ def write_outputs(result: Foreign, out: Path | None, picture: Path | None, draw:
         write_table(result.to_frame(), out)
         console().print(f"table written to {out}")
     if picture is not None:
-        _write_picture(draw(result), picture)
+        with atomic_write(picture) as draft:
+            draw(result).savefig(draft, format=picture.suffix.lower().removeprefix("."), dpi=150)
         console().print(f"picture written to {picture}")
 
 
@@ -291,8 +292,3 @@ def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tup
         ax.remove()
     draw_prepared(marginals, labels, panels[: len(marginals)])
     return figure
-
-
-def _write_picture(figure: Foreign, path: Path) -> None:
-    with atomic_write(path) as draft:
-        figure.savefig(draft, format=path.suffix.lower().removeprefix("."), dpi=150)
