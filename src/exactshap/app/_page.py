@@ -46,6 +46,10 @@ def page(what_if: WhatIf, quick: bool) -> Any:
         _control(j, control, cell) for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(0), strict=True)
     ]
     background = what_if.background is not None
+    colours = f":root {{ {colour_variables()} }} [data-bs-theme=dark] {{ {colour_variables(dark=True)} }}"
+    # How often sliders send, by the time of an answer
+    policy, delay = ("throttle", _BETWEEN_MOVES) if quick else ("debounce", _AT_REST)
+    slider = 'Shiny.inputBindings.bindingNames["shiny.sliderInput"].binding'
     filters = [
         ui.input_text("where", "Background rows", placeholder="age > 40 and sex = F"),
         ui.input_action_button("apply", "Apply"),
@@ -53,7 +57,7 @@ def page(what_if: WhatIf, quick: bool) -> Any:
     ]
     return ui.page_fluid(
         ui.head_content(ui.tags.link(rel="icon", href="data:,")),
-        ui.tags.style(_style()),
+        ui.tags.style(f"{colours}\n{(Path(__file__).parent / 'page.css').read_text(encoding='utf-8')}"),
         ui.div(ui.h1("What if?"), ui.input_dark_mode(id=None), class_="top"),
         ui.div(
             ui.div(ui.output_ui("answer"), class_="answer"),
@@ -75,22 +79,10 @@ def page(what_if: WhatIf, quick: bool) -> Any:
         ui.output_ui("found"),
         ui.output_data_frame("rows"),
         ui.div(*filters, class_="tools") if background else None,
-        ui.tags.script(_rates(quick) + _KEYS),
+        ui.tags.script(f'{slider}.getRatePolicy = () => ({{policy: "{policy}", delay: {delay}}});' + _KEYS),
         title="exactshap: what if",
         lang="en",
     )
-
-
-def _style() -> str:
-    colours = f":root {{ {colour_variables()} }} [data-bs-theme=dark] {{ {colour_variables(dark=True)} }}"
-    return f"{colours}\n{(Path(__file__).parent / 'page.css').read_text(encoding='utf-8')}"
-
-
-def _rates(quick: bool) -> str:
-    """Return the script that sets how often sliders send, by the time of an answer."""
-    policy, delay = ("throttle", _BETWEEN_MOVES) if quick else ("debounce", _AT_REST)
-    binding = 'Shiny.inputBindings.bindingNames["shiny.sliderInput"].binding'
-    return f'{binding}.getRatePolicy = () => ({{policy: "{policy}", delay: {delay}}});'
 
 
 def is_quick(what_if: WhatIf) -> bool:
@@ -194,8 +186,12 @@ def _serve_background(visit: _Visit) -> None:
     @reactive.event(visit.input.apply)
     def _filtered() -> None:
         wanted = visit.input.where() or ""
-        slipped.set(slip_of(visit.what_if, wanted))
-        if not slipped():
+        try:
+            visit.what_if.explainer(wanted)
+        except ExactshapError as error:
+            slipped.set(str(error))
+        else:
+            slipped.set("")
             visit.where.set(wanted)
 
     @render.ui
@@ -219,7 +215,7 @@ def _serve_rows(visit: _Visit) -> None:
     @reactive.event(input.search, ignore_init=True)
     def _searched() -> None:
         try:
-            visit.listed.set(search(visit.what_if, input.search() or ""))
+            visit.listed.set(np.flatnonzero(filtered_rows(visit.what_if.data, visit.what_if.names, input.search() or "")))
             slipped.set("")
         except ExactshapError as error:
             slipped.set(str(error))
@@ -285,22 +281,6 @@ def _serve_answer(visit: _Visit, limit: int | None) -> None:
             return ui.p(str(error), class_="failed")
         took = 1000.0 * (time.perf_counter() - started)
         return ui.HTML(answer_html(explanation, took, visit.row(), visit.baseline(), before))
-
-
-def slip_of(what_if: WhatIf, where: str) -> str:
-    """Return why a filter of the background cannot be used, or ""."""
-    try:
-        what_if.explainer(where)
-    except ExactshapError as error:
-        return str(error)
-    return ""
-
-
-def search(what_if: WhatIf, text: str) -> np.ndarray:
-    """Return the numbers of the rows that match a filter or contain a word; all for ""."""
-    if not text.strip():
-        return np.arange(what_if.data.n_rows)
-    return np.flatnonzero(filtered_rows(what_if.data, what_if.names, text))
 
 
 def _positions(what_if: WhatIf, input: Foreign) -> list[Any]:

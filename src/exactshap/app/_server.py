@@ -48,7 +48,11 @@ def run_app(
     token = token or secrets.token_urlsafe(24)
     # Other users of the machine can read the address that a browser is started with in the list of processes.
     launch_token = secrets.token_urlsafe(24) if open_browser else None
-    application = make_app(what_if, token, launch_token)
+    shiny = require("shiny", "app", purpose="The app")
+    from exactshap.app._page import is_quick, page, server
+
+    quick = is_quick(what_if)
+    application = _Guard(shiny.App(page(what_if, quick), server(what_if, quick)), token, launch_token)
     # Bound here, so that the port is known before the server runs and no other process takes it in between.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -62,15 +66,6 @@ def run_app(
 
         webbrowser.open(address + launch_token)
     uvicorn.Server(uvicorn.Config(application, log_level="warning")).run(sockets=[listening])
-
-
-def make_app(what_if: WhatIf, token: str, launch_token: str | None = None) -> Any:
-    """Return the page as an ASGI application that requires the token; ``launch_token``, another one, admits once."""
-    shiny = require("shiny", "app", purpose="The app")
-    from exactshap.app._page import is_quick, page, server
-
-    quick = is_quick(what_if)
-    return _Guard(shiny.App(page(what_if, quick), server(what_if, quick)), token, launch_token)
 
 
 class _Guard:

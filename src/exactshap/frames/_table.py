@@ -467,10 +467,6 @@ def is_sparse(data: TableLike) -> bool:
     return type(data).__module__.startswith("scipy.sparse")
 
 
-def to_csr(matrix: TableLike) -> Any:
-    return matrix if matrix.format == "csr" else matrix.tocsr()
-
-
 def stored_mask(matrix: TableLike) -> np.ndarray:
     """Return which cells (n_rows, n_columns) of a CSR matrix are stored, explicit zeros included."""
     stored = np.zeros(matrix.shape, bool)

@@ -10,7 +10,7 @@ import numpy as np
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, MissingDependencyError, message, warn
-from exactshap.frames._table import Table, is_sparse, narwhals, to_csr
+from exactshap.frames._table import Table, is_sparse, narwhals
 
 _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
@@ -36,7 +36,7 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
     if type(data) is np.ndarray:
         table = _rectangle(data, data, what)
     elif is_sparse(data):
-        table = Table(to_csr(data), None, *data.shape)
+        table = Table(data.tocsr(), None, *data.shape)
     else:
         is_frame = hasattr(data, "columns") or hasattr(data, "column_names")
         table = _frame_table(data, what) if is_frame else _array_table(data, what)
@@ -47,11 +47,6 @@ def as_table(data: TableLike, *, what: str = "X", allow_empty: bool = False) -> 
             f"Found array `{what}` with 0 sample(s) (shape=(0, {table.n_columns})) while a minimum of 1 is required"
         )
     return table
-
-
-def _brief(value: object) -> str:
-    """Describe something that is no table in a word or two."""
-    return f"{value!r}"[:60] if isinstance(value, (str, int, float)) else f"an object of {type(value).__name__}"
 
 
 def _frame_table(data: TableLike, what: str) -> Table:
@@ -66,20 +61,16 @@ def _frame_table(data: TableLike, what: str) -> Table:
     table = Table(data, names, n_rows, len(names))
     # Compiled code reads numbers in the machine's byte order only
     if any(isinstance(dtype, np.dtype) and not dtype.isnative for dtype in set(table.dtypes)):
-        table = Table(_in_native_order(data, what), names, n_rows, len(names))
+        foreign = {
+            name: dtype.newbyteorder("=")
+            for name, dtype in data.dtypes.items()
+            if isinstance(dtype, np.dtype) and not dtype.isnative
+        }
+        _warn_of_byte_order(what, "X.astype({name: dtype.newbyteorder('=') for name, dtype in X.dtypes.items()})")
+        table = Table(data.astype(foreign), names, n_rows, len(names))
     if not table.is_plain:
         _refuse_sparse_columns(data, what)
     return table
-
-
-def _in_native_order(frame: TableLike, what: str) -> Any:
-    foreign = {
-        name: dtype.newbyteorder("=")
-        for name, dtype in frame.dtypes.items()
-        if isinstance(dtype, np.dtype) and not dtype.isnative
-    }
-    _warn_of_byte_order(what, "X.astype({name: dtype.newbyteorder('=') for name, dtype in X.dtypes.items()})")
-    return frame.astype(foreign)
 
 
 def _warn_of_byte_order(what: str, do: str) -> None:
@@ -164,7 +155,8 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         table = as_table(data.to_frame(data.name or "text") if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
         return replace(table, was_column=True)
     if array.ndim == 0:
-        raise InputTypeError(f"`{what}` must be a table", f"Got {_brief(data)}", _route(data))
+        brief = repr(data)[:60] if isinstance(data, (str, int, float)) else f"an object of {type(data).__name__}"
+        raise InputTypeError(f"`{what}` must be a table", f"Got {brief}", _route(data))
     if array.ndim != 2:
         hint = (
             f"Pass {what}.reshape(len({what}), -1), for a model with a function that undoes it: "
