@@ -16,7 +16,6 @@ from sklearn.svm import SVR
 
 from exactshap import explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
-from exactshap.results.plots.rows import draw_interactions
 from explanation_factory import bilinear, linear
 
 NAMES = ["age", "price in $ (a$b)", "city=NY", "<b>bold</b>", "x4", "x5"]
@@ -152,7 +151,7 @@ def test_a_number_of_bars_that_is_none_is_refused(kind, wrong):
     with pytest.raises(InputError, match=r"'max_display' parameter must be an int >= 1\. Got"):
         getattr(explanation().plot, kind)(max_display=wrong)
     with pytest.raises(InputError, match=r"'max_display' parameter must be an int >= 1\. Got"):
-        draw_interactions(bilinear(), max_display=wrong)
+        bilinear().plot.interactions(max_display=wrong)
     assert plt.get_fignums() == before
 
 

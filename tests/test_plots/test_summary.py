@@ -18,8 +18,8 @@ from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from exactshap.explainer import Explainer
 from exactshap.readers.additive import AdditiveModel
 from exactshap.results.plots import draw_marginals, draw_prepared, palette, prepare_marginals
-from exactshap.results.plots.rows import draw_intervals, draw_waterfall, prepare_intervals, prepare_waterfall
-from exactshap.results.plots.scatter import draw_scatter, draw_shape, prepare_scatter, prepare_shape, strongest_colour
+from exactshap.results.plots.rows import prepare_intervals, prepare_waterfall
+from exactshap.results.plots.scatter import prepare_scatter, prepare_shape, strongest_colour
 from exactshap.results.plots.summary import prepare_bars, prepare_swarm
 from explanation_factory import bilinear, linear
 from tolerances import NORMAL_TAILS, assert_close, roundings
@@ -256,15 +256,15 @@ def test_intervals_take_and_return_axes(i):
     matplotlib.use("Agg")
 
     figure, ax = plt.subplots()
-    prepared = prepare_intervals(uncertain(names=["a $", "b", "c", "d"]), i)
-    assert draw_intervals(prepared, ax) is ax
+    source = uncertain(names=["a $", "b", "c", "d"])
+    prepared = prepare_intervals(source, i)
+    assert source.plot.intervals(i, ax=ax) is ax
     assert [label.get_text() for label in ax.get_yticklabels()] == [name.replace("$", r"\$") for name in prepared.labels]
     assert "95 % credible interval" in ax.get_xlabel()
     assert len(ax.patches) == (4 if i == 0 else 0)
     figure.canvas.draw()
     plt.close(figure)
-    other = draw_intervals(prepared)
-    plt.close(other.figure)
+    plt.close(source.plot.intervals(i).figure)
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_a_waterfall_leads_from_the_baseline_to_the_prediction():
 
 @pytest.mark.parametrize("n", [1, 3, 14])
 def test_the_name_of_the_baseline_stands_clear_of_the_last_bar(n):
-    ax = draw_waterfall(prepare_waterfall(linear(np.random.default_rng(0).normal(size=(5, n)) + 1.0), 2))
+    ax = linear(np.random.default_rng(0).normal(size=(5, n)) + 1.0).plot.waterfall(2)
     ax.figure.canvas.draw()
     name = next(text for text in ax.texts if "emptyset" in text.get_text()).get_window_extent()
     assert name.y1 <= min(patch.get_window_extent().y0 for patch in ax.patches)
@@ -410,8 +410,9 @@ def test_cells_of_a_waterfall_are_words():
 
 
 def test_zeros_have_no_bar_and_arrows_point_where_they_go():
-    prepared = prepare_waterfall(awkward())
-    ax = draw_waterfall(prepared)
+    source = replace(awkward(), tolerance=[0.0])  # none of its values is rounding
+    prepared = prepare_waterfall(source)
+    ax = source.plot.waterfall()
     bars = [patch.get_xy() for patch in ax.patches]
     moved = [k for k, value in enumerate(prepared.values) if value]
     assert len(bars) == len(moved) == 5
@@ -443,7 +444,7 @@ def test_dates_are_placed_by_their_days_and_written_short():
     prepared = prepare_scatter(source, 1)
     assert prepared.x.kind == "date"
     np.testing.assert_array_equal(prepared.x.numbers, source.data["joined"].to_numpy().astype("datetime64[D]").astype(float))
-    ax = draw_scatter(prepared)
+    ax = source.plot.scatter(1)
     ax.figure.canvas.draw()
     names = [label.get_text() for label in ax.get_xticklabels()]
     assert 2 <= len(names) <= 9
@@ -451,7 +452,7 @@ def test_dates_are_placed_by_their_days_and_written_short():
 
 
 def test_long_names_leave_room_for_the_dots():
-    ax = draw_scatter(prepare_scatter(table(), 0, 1))
+    ax = table().plot.scatter(0, color=1)
     ax.figure.canvas.draw()
     assert max(len(label.get_text()) for label in ax.get_xticklabels()) <= 18
     assert ax.get_position().height > 0.4
@@ -461,7 +462,7 @@ def test_rows_without_a_cell_are_counted():
     source = table()
     prepared = prepare_scatter(source, 2, 2)
     assert prepared.x.categories == ("a", "b")
-    ax = draw_scatter(prepared)
+    ax = source.plot.scatter(2, color=2)
     missing = int(source.data["class"].isna().sum())
     assert ax.get_xlabel() == f"class (missing in {missing})"
     assert sum(len(dots.get_offsets()) for dots in ax.collections) == 80
@@ -565,10 +566,11 @@ def test_the_curve_may_come_from_a_grid():
 def test_missing_values_are_drawn_left_of_the_rest():
     rows = X.copy()
     rows.loc[:3, "b"] = np.nan
-    shape = prepare_shape(*both(rows), 1)
+    explanation, main = both(rows)
+    shape = prepare_shape(explanation, main, 1)
     assert shape.missing < rows["b"].min()
     assert (shape.x == shape.missing).sum() == 4
-    ax = draw_shape(shape)
+    ax = explanation.plot.shape(1, main)
     assert [label.get_text() for label in ax.get_xticklabels()][-1] == "missing"
 
 
@@ -587,11 +589,13 @@ def test_text_gets_one_place_for_each_category():
     model = glassbox.ExplainableBoostingRegressor(interactions=1, outer_bags=1, max_rounds=20, n_jobs=1).fit(frame, y)
     explainer = Explainer(model, frame)
     rows = frame.assign(city=np.where(np.arange(100) % 9 == 0, None, frame["city"]))
-    shape = prepare_shape(explainer(rows), explainer(frame, index="moebius"), "city")
+    explanation, main = explainer(rows), explainer(frame, index="moebius")
+    shape = prepare_shape(explanation, main, "city")
     assert shape.categories == ("Lima", "Oslo", "Rome")
     assert set(shape.x) == {0.0, 1.0, 2.0, shape.missing}
     assert len(shape.curve) == 3
-    assert [label.get_text() for label in draw_shape(shape).get_xticklabels()] == ["Lima", "Oslo", "Rome", "missing"]
+    ax = explanation.plot.shape("city", main)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["Lima", "Oslo", "Rome", "missing"]
 
 
 def test_drawing_uses_the_axes_that_came_in():

@@ -17,7 +17,7 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import in_words
 from exactshap.errors import InputError, UnknownNameError, did_you_mean
-from exactshap.results.data import ExplanationData, as_days, cells, counted
+from exactshap.results.data import ExplanationData, as_days, cells, counted, game_title, index_title
 
 
 @dataclass(frozen=True)
@@ -332,3 +332,33 @@ def signed(value: float, width: float) -> str:
     if abs(value) >= min(1e-3 * width, 1.0):
         return in_words(value, sign="+", digits=3)
     return f"{value:+.1e}".replace("-", "\N{MINUS SIGN}") if value else "0"
+
+
+@dataclass(frozen=True, repr=False)
+class Plotted:
+    """Hold the explanation that is drawn."""
+
+    explanation: ExplanationData
+
+    def one(self, output: int | str | None) -> ExplanationData:
+        """Return the explanation of one output, which has rows."""
+        if self.explanation.n_rows == 0:
+            raise InputError("A plot needs at least one row", "Got an explanation of 0 rows")
+        if output is not None:
+            return self.explanation.output(output)
+        if self.explanation.output_names is not None:
+            got = f"This explanation has {list(self.explanation.output_names)}"
+            raise InputError("A plot shows one output", got, "Pass output= (a number or a name)")
+        return self.explanation
+
+
+def unit_words(rows: ExplanationData) -> str:
+    return f"model output: {rows.unit}" if rows.unit else "model output"
+
+
+def game_words(rows: ExplanationData) -> str:
+    """Return what the values are, of which model, and a warning if they miss the prediction."""
+    certificate = rows.certificate()
+    warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
+    model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""
+    return f"{rows.kind} {index_title(rows.index)}{model}, {game_title(rows)}{warning}"

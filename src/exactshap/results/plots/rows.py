@@ -13,12 +13,25 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import in_words
 from exactshap.errors import InputError, InputTypeError
-from exactshap.results.data import ExplanationData, counted, game_title, index_title, near_one, normal_reach, row_name
+from exactshap.results.data import (
+    ExplanationData,
+    counted,
+    game_title,
+    index_title,
+    near_one,
+    normal_reach,
+    picture,
+    readable,
+    row_name,
+)
 from exactshap.results.plots._drawing import (
     CATEGORY_WIDTH,
+    Plotted,
     Shown,
     current_palette,
     escape,
+    fitted,
+    game_words,
     in_lines,
     name_lines,
     new_axes,
@@ -26,6 +39,7 @@ from exactshap.results.plots._drawing import (
     room_at_tips,
     shortened,
     signed,
+    unit_words,
     without_frame,
     write_at_tip,
 )
@@ -80,8 +94,11 @@ def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: 
     )
 
 
-def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
-    """Draw a prepared waterfall; a value of zero has no bar."""
+@picture
+def waterfall(plot: Plotted, i: int = 0, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
+    """Draw the path from the baseline to row ``i``'s prediction."""
+    rows = plot.one(output)
+    prepared = prepare_waterfall(readable(rows), i, max_display=max_display)
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax
     ends = prepared.starts + prepared.values
@@ -92,7 +109,7 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     head = _HEAD * (high - low + 2 * space)
     for place, (start, value, text) in enumerate(zip(prepared.starts, prepared.values, texts, strict=True)):
         colour = colours.of_sign(value)
-        if value:
+        if value:  # zero has no bar
             ax.fill(*_arrow(start, value, place, head), color=colour, linewidth=0, zorder=2)
         write_at_tip(ax, text, start + value, place, is_left=value < 0, color=colour if value else "gray")
         ax.plot(
@@ -102,7 +119,7 @@ def draw_waterfall(prepared: Waterfall, ax: Axes = None) -> Any:
     ax.set_ylim(n - 0.4 + _FOOT, -0.6)
     _name_ends(prepared, ax)
     ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
-    return without_frame(ax)
+    return fitted(without_frame(ax), title=game_words(rows))
 
 
 def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:
@@ -196,8 +213,18 @@ def _covariance(rows: ExplanationData) -> tuple[np.ndarray, int, str]:
     )
 
 
-def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
-    """Draw prepared intervals, grey where they contain zero."""
+@picture
+def intervals(
+    plot: Plotted,
+    i: int | None = None,
+    *,
+    level: float = 0.95,
+    max_display: int = 10,
+    output: int | str | None = None,
+    ax: Axes = None,
+) -> Any:
+    """Draw values with credible intervals (Gaussian processes) or confidence intervals (sampled values)."""
+    prepared = prepare_intervals(readable(plot.one(output)), i, level=level, max_display=max_display)
     (n_rows, n_labels), colours = prepared.values.shape, current_palette()
     ax = new_axes(7.0, 0.5 * n_labels + 1.6) if ax is None else ax
     ax.axvline(0.0, color="black", linewidth=0.8, zorder=1)
@@ -225,11 +252,15 @@ def draw_intervals(prepared: Intervals, ax: Axes = None) -> Any:
     name_lines(ax, prepared.labels)
     ax.set_xlabel(escape(f"value ({prepared.unit}) with {100 * prepared.level:g} % {prepared.kind} interval"))
     ax.set_title(escape(prepared.title), fontsize=11)
-    return ax
+    return fitted(ax)
 
 
-def draw_interactions(explanation: ExplanationData, i: int | None = None, *, max_display: int = 12, ax: Axes = None) -> Any:
-    """Draw row ``i``'s matrix, or mean magnitudes over rows, of the players with the largest row sums of magnitudes."""
+@picture
+def interactions(
+    plot: Plotted, i: int | None = None, *, max_display: int = 12, output: int | str | None = None, ax: Axes = None
+) -> Any:
+    """Draw row ``i``'s matrix of pairs, or all rows' mean magnitudes."""
+    explanation = readable(plot.one(output))
     pairs = explanation.interactions if i is None else explanation[i].interactions
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]
@@ -242,7 +273,7 @@ def draw_interactions(explanation: ExplanationData, i: int | None = None, *, max
     size = np.abs(matrix)
     limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or float(size.max(initial=0.0)) or 1.0
     extend = "both" if size.max(initial=0.0) > limit else "neither"
-    picture = ax.imshow(matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
+    cells = ax.imshow(matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
     for row, column in np.ndindex(n, n):
         value = matrix[row, column]
         colour = "white" if abs(value) > 0.7 * limit else "black"
@@ -258,18 +289,28 @@ def draw_interactions(explanation: ExplanationData, i: int | None = None, *, max
     ax.set_title(escape(what), fontsize=10)
     if n_left_out:
         ax.set_xlabel(f"{counted(n_left_out, 'player')} with smaller values not shown")
-    ax.figure.colorbar(picture, ax=ax, extend=extend, label=escape(f"{explanation.unit} (diagonal: order-1 values)"))
-    return ax
+    ax.figure.colorbar(cells, ax=ax, extend=extend, label=escape(f"{explanation.unit} (diagonal: order-1 values)"))
+    return fitted(ax)
 
 
 # Letters per line of text.
 LINE_WIDTH = 72
 
 
-def draw_image(
-    explanation: ExplanationData, i: int, shape: tuple[int, int], image: np.ndarray | None = None, ax: Axes = None
+@picture
+def image(
+    plot: Plotted,
+    i: int = 0,
+    shape: tuple[int, int] | None = None,
+    *,
+    image: np.ndarray | None = None,
+    output: int | str | None = None,
+    ax: Axes = None,
 ) -> Any:
-    """Draw row ``i``'s values as a grid of patches, over the explained image in grey if given."""
+    """Draw row ``i``'s values as patches of a picture. ``shape`` is (lines, columns); None for a square."""
+    explanation = readable(plot.one(output))
+    side = int(np.sqrt(explanation.n_players))
+    shape = (side, side) if shape is None else shape
     if np.ndim(shape) != 1 or len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
         got = f"Got shape={shape} for {explanation.n_players} players"
         raise InputError("A picture needs one player for each patch", got, "Pass (lines, columns) of the patches")
@@ -287,11 +328,15 @@ def draw_image(
     ax.set_xticks([])
     ax.set_yticks([])
     ax.figure.colorbar(shown, ax=ax, label=escape(f"value ({explanation.unit})"))
-    return ax
+    return fitted(ax, title=f"{row_name(explanation, i)}\n{game_words(explanation)}", size=10)
 
 
-def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None = None, ax: Axes = None) -> Any:
-    """Draw row ``i``'s values as colours behind ``words``, one per player; None takes the players' names."""
+@picture
+def text(
+    plot: Plotted, i: int = 0, words: Sequence[str] | None = None, *, output: int | str | None = None, ax: Axes = None
+) -> Any:
+    """Draw row ``i``'s values as colours behind words, one word per player."""
+    explanation = readable(plot.one(output))
     if words is not None and not isinstance(words, Iterable):
         raise InputTypeError("`words` must be a list of texts", f"Got {type(words).__name__}")
     words = list(explanation.feature_names if words is None else words)
@@ -316,7 +361,8 @@ def draw_text(explanation: ExplanationData, i: int, words: Sequence[str] | None 
     shades = cm.ScalarMappable(norms.Normalize(-limit, limit), colours)
     scale = ax.figure.colorbar(shades, ax=ax, orientation="horizontal", aspect=50, shrink=0.6)
     scale.set_label(escape(f"value ({explanation.unit})"), fontsize=9)
-    return ax
+    title = f"{row_name(explanation, i)}, {unit_words(explanation)}\n{game_words(explanation)}"
+    return fitted(ax, title=title, size=10)
 
 
 def _set_in_lines(lengths: Sequence[int]) -> list[tuple[int, int]]:

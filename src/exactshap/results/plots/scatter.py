@@ -19,15 +19,20 @@ from exactshap.results.data import (
     in_order,
     index_title,
     near_one,
+    picture,
     place_of,
     player_columns,
+    readable,
 )
 from exactshap.results.plots._drawing import (
     CATEGORY_WIDTH,
+    Plotted,
     current_palette,
     date_axis,
     draw_rings,
     escape,
+    fitted,
+    game_words,
     in_lines,
     new_axes,
     shortened,
@@ -82,8 +87,19 @@ def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
     return Axis(name, shown.numbers[:, j], "text" if categories or not shown.numeric[j] else "number", categories)
 
 
-def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
-    """Draw prepared values as dots, with rows of missing cells left of all others."""
+@picture
+def scatter(
+    plot: Plotted, feature: int | str, *, color: int | str | None = None, output: int | str | None = None, ax: Axes = None
+) -> Any:
+    """Draw a feature's values against its own numbers. Another feature may colour them.
+
+    ``color="auto"`` takes the feature with values of its own that correlates most with the values at similar cells of ``feature``.
+    """
+    rows, do = plot.one(output), "Pass a name or a number: plot.scatter('age', color='sex')"
+    player = place_of(feature, rows.feature_names, "feature", do)
+    is_auto = color == "auto" and "auto" not in rows.feature_names
+    other = None if color is None or is_auto else place_of(color, rows.feature_names, "feature", do)
+    prepared = prepare_scatter(readable(rows), player, strongest_colour(rows, player) if is_auto else other)
     ax, colours = new_axes(6.5, 4.5) if ax is None else ax, current_palette()
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
@@ -108,7 +124,7 @@ def draw_scatter(prepared: Scatter, ax: Axes = None) -> Any:
     missing = int((~known).sum())
     ax.set_xlabel(escape(f"{x.name}{f' (missing in {missing:,})' if missing else ''}"), fontsize=12)
     ax.set_ylabel(escape(f"value of {prepared.feature}\n(model output: {prepared.unit})"), fontsize=11)
-    return ax
+    return fitted(ax, title=game_words(rows))
 
 
 def missing_place(numbers: np.ndarray, *, is_text: bool) -> float:
@@ -293,8 +309,20 @@ def _codes(texts: np.ndarray, categories: tuple[str, ...]) -> np.ndarray:
     return np.array([categories.index(str(text)) if text != "" else np.nan for text in texts], float)
 
 
-def draw_shape(shape: Shape, ax: Axes = None) -> Any:
-    """Draw a shape: one feature's values over its shape function."""
+@picture
+def shape(
+    plot: Plotted, feature: int | str, main_effects: ExplanationData, *, output: int | str | None = None, ax: Axes = None
+) -> Any:
+    r"""Draw a feature's values over its shape function.
+
+    .. math:: \text{curve}(x_j) = v_x(\{j\}) - v(\emptyset)
+
+    ``main_effects`` are of the same model with ``index="moebius"``, on the same rows or on a grid of them. For an additive model
+    without interactions the points lie on the curve; with interactions their distance is the feature's share of those.
+    """
+    rows = plot.one(output)
+    check_main_effects(main_effects)
+    shape = prepare_shape(rows, main_effects if output is None else main_effects.output(output), feature)
     ax, colours = new_axes(5.0, 3.6) if ax is None else ax, current_palette()
     alone = shape.curve_x == shape.missing if shape.categories is None else np.ones(len(shape.curve_x), bool)
     ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=colours.accent, zorder=2)

@@ -9,18 +9,32 @@ import numpy as np
 
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError
-from exactshap.results.data import ExplanationData, cells, counted, importance, index_title, near_one, row_name
+from exactshap.results.data import (
+    ExplanationData,
+    cells,
+    counted,
+    importance,
+    index_title,
+    near_one,
+    picture,
+    readable,
+    row_name,
+)
 from exactshap.results.plots._drawing import (
+    Plotted,
     Shown,
     current_palette,
     draw_rings,
     escape,
+    fitted,
+    game_words,
     in_lines,
     name_lines,
     new_axes,
     player_labels,
     room_at_tips,
     signed,
+    unit_words,
     without_frame,
     write_at_tip,
 )
@@ -74,8 +88,29 @@ def prepare_bars(
     return Bars(labels, shown.values(values), ends, what, i is not None)
 
 
-def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
-    """Draw prepared bars with their numbers, and whiskers where there are intervals."""
+@picture
+def bar(
+    plot: Plotted,
+    i: int | None = None,
+    *,
+    interval: float | None = None,
+    background_values: np.ndarray | None = None,
+    max_display: int = 10,
+    output: int | str | None = None,
+    ax: Axes = None,
+) -> Any:
+    """Draw each feature's mean magnitude, or the values of row ``i``.
+
+    ``interval=0.95`` adds whiskers to the means, as of :meth:`exactshap.Explanation.importance`.
+    """
+    rows = plot.one(output)
+    if i is not None and interval is not None:
+        do = "Draw plot.bar(interval=0.95) of all rows, or plot.intervals(i)"
+        raise InputError("Intervals are of means over rows", f"Got row {i!r}", do)
+    settings = {} if background_values is None else {"background_values": background_values}
+    # Intervals are estimated for the values themselves
+    shown = readable(rows) if interval is None else rows
+    prepared = prepare_bars(shown, i, max_display=max_display, interval=interval, **settings)
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 1.7) if ax is None else ax
     shade = [colours.of_sign(value) for value in prepared.values] if prepared.has_sign else colours.neutral
@@ -95,7 +130,7 @@ def draw_bars(prepared: Bars, ax: Axes = None) -> Any:
     space = room_at_tips(texts) * width
     ax.set_xlim(low - space * (low < 0), high + space)
     name_lines(ax, prepared.labels, room=0.6)
-    return without_frame(ax)
+    return fitted(without_frame(ax), xlabel=f"{prepared.what} ({unit_words(rows)})\n{game_words(rows)}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +189,11 @@ def swarm_offsets(x: np.ndarray, width: float, room: float, *, bins: int = 120) 
     return steps * min(2 * width, room / max(float(np.abs(steps).max()), 1.0))
 
 
-def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
-    """Draw prepared dots: blue for low cells, orange for high ones, rings for text and missing cells."""
+@picture
+def beeswarm(plot: Plotted, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
+    """Draw a dot per row and feature, coloured by cell. Text and missing cells are grey."""
+    rows = plot.one(output)
+    prepared = prepare_swarm(readable(rows), max_display=max_display)
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 2.0) if ax is None else ax
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=1)
@@ -171,17 +209,19 @@ def draw_swarm(prepared: Swarm, ax: Axes = None) -> Any:
             dots = ax.scatter(values[known], y[known], s=9, c=places[known], zorder=3, **shown)
     name_lines(ax, prepared.labels, room=0.6)
     if dots is not None:
-        bar = ax.figure.colorbar(dots, ax=ax, ticks=[0.0, 1.0], aspect=40, pad=0.02)
-        bar.ax.set_yticklabels(["low", "high"])
+        scale = ax.figure.colorbar(dots, ax=ax, ticks=[0.0, 1.0], aspect=40, pad=0.02)
+        scale.ax.set_yticklabels(["low", "high"])
         # Between its ends where it fits, else to the right of their words
         what, pad = (
             ("value of the feature (rings: text or missing)", -8)
             if n > 5
             else ("value of the feature\n(rings: text, missing)", 2)
         )
-        bar.set_label(what, fontsize=9, labelpad=pad)
-        bar.outline.set_visible(False)
-    return without_frame(ax)
+        scale.set_label(what, fontsize=9, labelpad=pad)
+        scale.outline.set_visible(False)
+    sample = f"; {MAX_DOTS:,} of {rows.n_rows:,} rows drawn" if rows.n_rows > MAX_DOTS else ""
+    xlabel = f"{index_title(rows.index)} ({unit_words(rows)}{sample})\n{game_words(rows)}"
+    return fitted(without_frame(ax), xlabel=xlabel)
 
 
 # Largest number of rows ordered by similarity, which costs the number squared.
@@ -201,8 +241,10 @@ def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
     return order if prediction[order[0]] <= prediction[order[-1]] else order[::-1]
 
 
-def draw_heatmap(explanation: ExplanationData, *, max_display: int = 10, ax: Axes = None) -> Any:
-    """Draw rows side by side by the similarity of their values, beyond 2,000 by the prediction, which is a line above them."""
+@picture
+def heatmap(plot: Plotted, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
+    """Draw every row as a column of colours, similar rows together."""
+    explanation = readable(plot.one(output))
     shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
     labels, values = shown.labels(explanation.feature_names, "other"), shown.values(explanation.values)
     order = _similar_rows(values, explanation.prediction)
@@ -210,7 +252,7 @@ def draw_heatmap(explanation: ExplanationData, *, max_display: int = 10, ax: Axe
     ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
     limit = float(np.percentile(np.abs(values), 99.0)) or float(np.abs(values).max()) or 1.0
     colours = {"cmap": current_palette().values(), "vmin": -limit, "vmax": limit}
-    picture = ax.imshow(values, aspect="auto", interpolation="nearest", resample=False, **colours)
+    cells = ax.imshow(values, aspect="auto", interpolation="nearest", resample=False, **colours)
     width = float(np.ptp(prediction)) or 1.0
     ax.plot(-0.75 - 1.2 * (prediction - prediction.min()) / width, color="black", linewidth=1.0)
     ax.set_ylim(n - 0.5, -2.2)
@@ -218,12 +260,14 @@ def draw_heatmap(explanation: ExplanationData, *, max_display: int = 10, ax: Axe
     ax.set_xlabel("rows, similar values side by side")
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     letters = int(9.0 * ax.figure.bbox.height / ax.figure.dpi)  # of 10 points, along three quarters of the height
-    ax.figure.colorbar(picture, ax=ax, label=in_lines(escape(f"value ({explanation.unit})"), letters), extend="both")
-    return ax
+    ax.figure.colorbar(cells, ax=ax, label=in_lines(escape(f"value ({explanation.unit})"), letters), extend="both")
+    return fitted(ax, title=game_words(explanation))
 
 
-def draw_violin(explanation: ExplanationData, *, max_display: int = 10, ax: Axes = None) -> Any:
-    """Draw the distributions of the strongest features' values and of the rest, with quartiles; equal values are one mark."""
+@picture
+def violin(plot: Plotted, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
+    """Draw the distributions of the strongest features' values over rows."""
+    explanation = readable(plot.one(output))
     shown, colours = Shown.of(np.abs(explanation.values).mean(axis=0), max_display), current_palette()
     labels = shown.labels(explanation.feature_names, "other")
     ax = new_axes(7.0, 0.5 * len(labels) + 1.7) if ax is None else ax
@@ -238,7 +282,8 @@ def draw_violin(explanation: ExplanationData, *, max_display: int = 10, ax: Axes
         ax.plot([low, high], [place, place], color="#222222", linewidth=3, solid_capstyle="butt", zorder=3)
         ax.plot(middle, place, marker="o", markersize=4, color="white", markeredgecolor="#222222", zorder=4)
     name_lines(ax, labels)
-    return ax
+    xlabel = f"{index_title(explanation.index)} ({unit_words(explanation)})\n{game_words(explanation)}"
+    return fitted(ax, xlabel=xlabel)
 
 
 def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -251,11 +296,13 @@ def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.ldexp(grid, exponent), 0.4 * density / density.max()
 
 
-def draw_paths(explanation: ExplanationData, *, max_display: int = 10, ax: Axes = None) -> Any:
-    r"""Draw lines from baselines to predictions, coloured by these, the weakest feature first.
+@picture
+def decision(plot: Plotted, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
+    r"""Draw each row's path from baseline to prediction, weakest feature first.
 
     .. math:: s_{ik} = \mathrm{baseline}_i + \sum_{j \le k} \phi_{ij}
     """
+    explanation = readable(plot.one(output))
     if not explanation.additive:
         got = f"Got index={explanation.index!r} of order {explanation.order}"
         raise InputError("Paths need values that add up to the prediction", got, "Use plot.heatmap()")
@@ -276,4 +323,7 @@ def draw_paths(explanation: ExplanationData, *, max_display: int = 10, ax: Axes 
         ax.axhline(line, color="#d8dee4", linewidth=0.6, zorder=0)
     ax.set_yticks(range(n + 1), ["baseline", *(escape(label) for label in labels)])
     ax.set_ylim(-0.2, n + 0.2)
-    return without_frame(ax)
+    drawn_rows = (
+        counted(len(drawn), "row") if len(drawn) == explanation.n_rows else f"{len(drawn)} of {explanation.n_rows:,} rows"
+    )
+    return fitted(without_frame(ax), xlabel=f"{unit_words(explanation)}, {drawn_rows}\n{game_words(explanation)}")
