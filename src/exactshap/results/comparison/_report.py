@@ -141,7 +141,6 @@ def write_comparison(
     command: str | None,
     max_display: int,
 ) -> Path:
-    markup = require("markupsafe", "report", purpose="A report").Markup
     headings, rows = comparison.rows()
     difference = without_noise(np.ravel(comparison.difference), comparison.tolerance)
     order = np.argsort(-np.abs(difference), kind="stable")
@@ -159,9 +158,9 @@ def write_comparison(
         rows_compared=[f"{label}: {counted(n, 'row')}" for label, n in zip(comparison.labels, comparison.n_rows, strict=True)],
         headings=[*headings, "threshold", "status"],
         rows=[[row[0], *map(minus_signs, row[1:]), f"{limits[j]:.3g}", found[j]] for row, j in zip(rows, order, strict=True)],
-        differences=markup(difference_bars(difference[shown], intervals, limits[shown], names[: len(shown)], label=label)),
-        drift=markup(_drift(comparison, shown, names[: len(shown)])),
-        panels=[markup(panel) for panel in _panels(comparison, found)],
+        differences=difference_bars(difference[shown], intervals, limits[shown], names[: len(shown)], label=label),
+        drift=_drift(comparison, shown, names[: len(shown)]),
+        panels=_panels(comparison, found),
         n_left_out=len(order) - len(shown),
         limits=_LIMITS,
         command=command,

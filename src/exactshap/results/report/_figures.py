@@ -408,26 +408,15 @@ def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
         turned = svg.text(0, 0, svg.shorten(names[row], 24), title=names[row])
         parts.append(f'<g transform="translate({x:.1f} {y:.1f}) rotate(-38)">{turned}</g>')
         for column in range(n):
-            value = float(cells[row, column])
-            parts += _matrix_cell(
-                words[row * n + column],
-                0.0 if row == column else abs(value) / limit,
-                left + size * column,
-                top + size * row,
-                size,
-                row == column,
-            )
+            strength = 0.0 if row == column else abs(float(cells[row, column])) / limit
+            x, y, side = left + size * column, top + size * row, f"{size - 2:.0f}"
+            kind, style = "cell own" if row == column else "cell", "value dark" if strength > 0.65 else "value"
+            place = f'x="{x:.1f}" y="{y:.1f}" width="{side}" height="{side}"'
+            parts.append(f'<rect {place} class="{kind}" fill-opacity="{strength:.2f}"/>')
+            word = words[row * n + column]
+            parts.append(svg.text(x + size / 2 - 1, y + size / 2 + 3, word, anchor="middle", style=style))
     width, height = left + size * n + left * 0.8, top + size * n
     return svg.figure(width, height + 8, parts, label=label)
-
-
-def _matrix_cell(word: str, strength: float, x: float, y: float, size: float, diagonal: bool) -> list[str]:
-    style = "value dark" if strength > 0.65 else "value"
-    return [
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{size - 2:.0f}" height="{size - 2:.0f}" class="{"cell own" if diagonal else "cell"}" '
-        f'fill-opacity="{strength:.2f}"/>',
-        svg.text(x + size / 2 - 1, y + size / 2 + 3, word, anchor="middle", style=style),
-    ]
 
 
 def label_room(names: Sequence[str], *, length: int = 30) -> float:

@@ -78,7 +78,8 @@ def pack(explanation: ExplanationData, *, target: Column = None, seed: int = 0) 
     arrays = _arrays(people, explanation.residual, rows, pairs, observed)
     kinds, texts = _cell_arrays(explanation, rows, shown, arrays)
     place = int(np.searchsorted(rows, first))
-    strength, tiled = _strength(people), players_of(pairs)
+    strength = np.abs(people.values).mean(axis=0).reshape(people.n_players, -1).T.tolist()
+    tiled = players_of(pairs)
     about = _names(explanation, rows)
     info = {
         **about,
@@ -155,6 +156,7 @@ def _arrays(
 ) -> dict[str, np.ndarray]:
     K = 0 if explanation.output_names is None else explanation.n_outputs
     spread = explanation.std_error if explanation.std_error is not None else explanation.std
+    known = response(explanation)
     arrays = {
         name: _per_output(numbers, rows, K)
         for name, numbers in (
@@ -162,7 +164,8 @@ def _arrays(
             ("prediction", explanation.prediction),
             ("residual", residual),
             ("values", explanation.values),
-            *_responses(explanation, observed),
+            *(() if known is None else (known,)),
+            *(() if observed is None else (("observed", observed.target), ("error", observed.error))),
         )
         if numbers is not None
     }
@@ -171,12 +174,6 @@ def _arrays(
     if pairs and explanation.set_values is not None:
         arrays["pairs"] = _per_output(explanation.set_values[:, [s for _, _, s in pairs]], rows, K)
     return arrays
-
-
-def _responses(explanation: ExplanationData, observed: Observed | None) -> list[tuple[str, np.ndarray]]:
-    known = response(explanation)
-    seen = [] if observed is None else [("observed", observed.target), ("error", observed.error)]
-    return seen if known is None else [known, *seen]
 
 
 def _cell_arrays(
@@ -188,8 +185,10 @@ def _cell_arrays(
     kinds, texts, columns = [], [], []
     for j in range(explanation.n_players):
         days = shown.days(j)
+        # Whole days are exact in float32; a time of day would be off by minutes, and stays float64
         kinds.append("number" if shown.numeric[j] else "text" if days is None else "date")
-        columns.append(rounded(shown.numbers[:, j], _CELL_BITS) if days is None else _whole_or_exact(days))
+        numbers = shown.numbers[:, j] if days is None else days
+        columns.append(numbers if days is not None and is_rounded(days) else rounded(numbers, _CELL_BITS))
         texts.append([_short(text) for text in (shown.categories(j) if days is None else ())])
     arrays["cells"] = np.stack(columns) if columns else np.zeros((0, len(rows)))
     return kinds, texts
@@ -217,11 +216,6 @@ def _names(explanation: ExplanationData, rows: np.ndarray) -> dict[str, Any]:
 def _short(text: str) -> str:
     """Return a name of the user as the page shows it."""
     return printable(text)[:200]
-
-
-def _strength(explanation: ExplanationData) -> list[list[float]]:
-    mean = np.abs(explanation.values).mean(axis=0)
-    return mean.reshape(explanation.n_players, -1).T.tolist()
 
 
 def _block(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
@@ -258,11 +252,6 @@ def rounded(numbers: np.ndarray, bits: int) -> np.ndarray:
 def is_rounded(numbers: np.ndarray) -> bool:
     """Say whether :func:`rounded` changes a column. Bounds of filters are then rounded as well."""
     return not np.array_equal(_single(numbers).astype(float), numbers, equal_nan=True)
-
-
-def _whole_or_exact(days: np.ndarray) -> np.ndarray:
-    """Return days as float32, in which whole ones are exact; a time of day would be off by minutes, and stays float64."""
-    return days if is_rounded(days) else _single(days)
 
 
 def _single(numbers: np.ndarray) -> np.ndarray:

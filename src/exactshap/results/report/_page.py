@@ -10,7 +10,6 @@ import numpy as np
 
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import check_suffix
-from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, named_target, observe, response
@@ -114,18 +113,16 @@ def _outputs(explanation: ExplanationData) -> list[tuple[str | None, Explanation
 
 
 def _drawn(view: ExplanationData, item: Content, index: str) -> dict[str, Any]:
-    """Return one output's pictures, in which all text is escaped."""
-    safe = require("markupsafe", "report", purpose="A report").Markup
-    value = f"value ({view.unit})"
+    """Return one output's pictures."""
+    value, pairs = f"value ({view.unit})", item.pairs
+    of_pairs = f"{index}, mean magnitude ({view.unit})"
     return {
-        "beeswarm": safe(figures.beeswarm(item.values, item.numbers, item.names, label=value)),
-        "bars": safe(figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})")),
+        "beeswarm": figures.beeswarm(item.values, item.numbers, item.names, label=value),
+        "bars": figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})"),
         "dependences": [
-            safe(figures.dependence(plot.x, plot.values, plot.name, plot.categories, label=value, dates=plot.dates))
+            figures.dependence(plot.x, plot.values, plot.name, plot.categories, label=value, dates=plot.dates)
             for plot in item.dependences
         ],
-        "rows": [(row, safe(figures.row_bars(row, label=view.unit if row.additive else value))) for row in item.rows],
-        "matrix": ""
-        if item.pairs is None
-        else safe(figures.matrix(item.pairs.matrix, item.pairs.names, label=f"{index}, mean magnitude ({view.unit})")),
+        "rows": [(row, figures.row_bars(row, label=view.unit if row.additive else value)) for row in item.rows],
+        "matrix": "" if pairs is None else figures.matrix(pairs.matrix, pairs.names, label=of_pairs),
     }

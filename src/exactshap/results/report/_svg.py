@@ -11,6 +11,7 @@ from html import escape
 
 import numpy as np
 
+from exactshap._runtime.optional import require
 from exactshap.results.plots import shortened
 
 MINUS = "\N{MINUS SIGN}"
@@ -195,8 +196,9 @@ def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) 
 
 
 def figure(width: float, height: float, parts: Iterable[str], *, label: str) -> str:
+    """Return a whole picture, which templates take as it is: its texts are escaped."""
     body = "".join(parts)
-    return (
+    return require("markupsafe", "report", purpose="A report").Markup(  # type: ignore[no-any-return]
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}" '
         f'role="img" aria-label="{escape(label)}">{body}</svg>'
     )

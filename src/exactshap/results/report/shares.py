@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from exactshap import __version__
-from exactshap._runtime.optional import require
 from exactshap.errors import printable
 from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, strongest_marginals
 from exactshap.results.plots import Marginal
@@ -52,7 +51,6 @@ def render_shares(
 
     With ``samples``, the strongest columns are drawn in both; ``labels`` name them.
     """
-    markup = require("markupsafe", "report", purpose="A report").Markup
     headings, rows = shares.rows("column")
     page = template("shares.html.jinja").render(
         title=title,
@@ -60,11 +58,9 @@ def render_shares(
         details=_settings(shares),
         headings=headings,
         rows=[[name, *map(svg.minus_signs, cells)] for name, *cells in rows],
-        figure=markup(share_bars(shares.plot.prepare())),
+        figure=share_bars(shares.plot.prepare()),
         whiskers=shares.intervals is not None or shares.std_error is not None,
-        panels=[markup(marginal_panel(marginal, labels)) for marginal in strongest_marginals(shares, samples)]
-        if samples
-        else [],
+        panels=[marginal_panel(one, labels) for one in strongest_marginals(shares, samples)] if samples else [],
         labels=labels,
         limits=(*_LIMITS[shares.statistic], *_BOTH),
         command=command,
