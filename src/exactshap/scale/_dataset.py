@@ -23,8 +23,7 @@ from exactshap.frames.stored import (
     is_index,
     place_of,
     read_schema,
-    warn_of_digits,
-    warn_of_words,
+    warn_of_losses,
 )
 from exactshap.results.data import counted
 from exactshap.scale._batches import Batch, Manifest, Work, check_place, check_run, cut
@@ -181,12 +180,9 @@ def explain_dataset(
     _check_schemas(part, stored)
     batch_rows = checked_batch_rows(part, batch_rows)
     files = list(run(functools.partial(inspect, types=part.csv_types), stored))
-    manifest = (
-        None
-        if folder is None
-        else Manifest(folder, _content(part, files, batch_rows), dict(before["outputs"] if before else {}))
-    )
-    if folder is not None and manifest is not None:
+    manifest = None
+    if folder is not None:
+        manifest = Manifest(folder, _content(part, files, batch_rows), dict(before["outputs"] if before else {}))
         if before is not None:
             check_run(folder, before, manifest.content)
         manifest.write()
@@ -271,8 +267,7 @@ def _typed(part: Partition, files: list[StoredFile]) -> Partition:
 
 def _check_schemas(part: Partition, files: list[StoredFile]) -> None:
     first, named = None, named_columns(part)
-    warn_of_digits(files[0], part.csv_types, [*part.layout.keep, *part.explainer.reader.traits.feature_names])
-    warn_of_words(files[0], part.csv_types, part.explainer.reader.traits.feature_names)
+    warn_of_losses(files[0], part.csv_types, part.explainer.reader.traits.feature_names, part.layout.keep)
     for file in files:
         schema = read_schema(file, part.csv_types)
         for name in schema.names:
@@ -309,13 +304,9 @@ def _check_type(field: Any, before: Any, name: str, first: str, part: Partition)
 
 
 def _content(part: Partition, files: list[SourceFile], batch_rows: int) -> dict[str, Any]:
+    keys = {file.name: {"keys": dict(file.file.keys)} if file.file.keys else {} for file in files}
     return {
         "run": part.identity() | {"batch_rows": batch_rows},
         "schema": [[field.name, str(field.type)] for field in part.schema],
-        "inputs": {file.name: _described(file) for file in files},
+        "inputs": {file.name: {"sha256": file.digest, "rows": file.n_rows, **keys[file.name]} for file in files},
     }
-
-
-def _described(file: SourceFile) -> dict[str, Any]:
-    keys = {"keys": dict(file.file.keys)} if file.file.keys else {}
-    return {"sha256": file.digest, "rows": file.n_rows, **keys}

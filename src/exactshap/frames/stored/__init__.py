@@ -11,8 +11,7 @@ from exactshap.frames.stored._source import first_rows as first_rows
 from exactshap.frames.stored._source import inspect as inspect
 from exactshap.frames.stored._source import read_rows as read_rows
 from exactshap.frames.stored._source import read_schema as read_schema
-from exactshap.frames.stored._source import warn_of_digits as warn_of_digits
-from exactshap.frames.stored._source import warn_of_words as warn_of_words
+from exactshap.frames.stored._source import warn_of_losses as warn_of_losses
 from exactshap.frames.stored._table import StoredTable as StoredTable
 from exactshap.frames.stored._table import as_rows as as_rows
 from exactshap.frames.stored._table import is_index as is_index

@@ -129,8 +129,11 @@ def read_schema(file: StoredFile, types: CsvTypes) -> Any:
     return schema
 
 
-def warn_of_digits(file: StoredFile, types: CsvTypes, columns: Sequence[str]) -> None:
-    """Warn of digits in the first megabyte of a CSV file that its numbers lose: leading zeros, and beyond those of float64."""
+def warn_of_losses(file: StoredFile, types: CsvTypes, features: Sequence[str], kept: Sequence[str]) -> None:
+    """Warn of what the first megabyte of a CSV file loses: leading zeros, digits beyond those of float64, words such as NA.
+
+    Such words of features are read as missing, and may be categories.
+    """
     if file.kind != "csv":
         return
     csv, compute, arrow = (
@@ -138,39 +141,27 @@ def warn_of_digits(file: StoredFile, types: CsvTypes, columns: Sequence[str]) ->
     )
     with _readable(file.name, "CSV"):
         with _csv(file, types) as typed:
-            numbers = {one.name: one.type for one in typed.schema if one.name in columns and one.type != arrow.string()}
-        texts = csv.ConvertOptions(column_types=dict.fromkeys(numbers, arrow.string()), include_columns=list(numbers))
+            kinds = {one.name: one.type for one in typed.schema if one.name in (*kept, *features)}
+        texts = csv.ConvertOptions(column_types=dict.fromkeys(kinds, arrow.string()), include_columns=list(kinds))
         with csv.open_csv(_stream(file), convert_options=texts) as reader:
             first = next(iter(reader), None)
     if first is None:
         return
-    lost: dict[str, str] = {}
-    for name, kind in numbers.items():
-        wide = "" if arrow.types.is_integer(kind) else "|[0-9]{17,}"
-        cells = first.column(name)
-        found = cells.filter(compute.match_substring_regex(cells, f"^-?(0[0-9]+{wide})$"))
-        lost |= {name: found[0].as_py()} if len(found) else {}
-    if lost:
-        do = "Write them as text, in Parquet, if they are names"
-        warn(message(f"Digits of {file.name} are lost, as in numbers", f"Got {lost}", do), ExplanationWarning)
-
-
-def warn_of_words(file: StoredFile, types: CsvTypes, columns: Sequence[str]) -> None:
-    """Warn of words such as NA in the first megabyte of a CSV file that are read as missing, as they may be categories."""
-    words = [word for word in types.gaps if word]
-    if file.kind != "csv" or not words:
-        return
-    compute, arrow = (require(name, "scale", purpose="Reading CSV") for name in ("pyarrow.compute", "pyarrow"))
-    with _readable(file.name, "CSV"), _csv(file, types) as reader:
-        first = next(iter(reader), None)
-    if first is None:
-        return
-    texts = [one.name for one in first.schema if one.name in columns and arrow.types.is_string(one.type)]
+    words = arrow.array([word for word in types.gaps if word], arrow.string())
+    digits: dict[str, str] = {}
     held: dict[str, list[str]] = {}
-    for name in texts:
-        cells = first.column(first.schema.get_field_index(name))
-        if found := cells.filter(compute.is_in(cells, value_set=arrow.array(words, arrow.string()))).unique().to_pylist():
-            held[name] = sorted(found)
+    for name, kind in kinds.items():
+        cells = first.column(name)
+        if arrow.types.is_string(kind):
+            found = cells.filter(compute.is_in(cells, value_set=words)).unique().to_pylist() if name in features else []
+            held |= {name: sorted(found)} if found else {}
+            continue
+        wide = "" if arrow.types.is_integer(kind) else "|[0-9]{17,}"
+        numbers = cells.filter(compute.match_substring_regex(cells, f"^-?(0[0-9]+{wide})$"))
+        digits |= {name: numbers[0].as_py()} if len(numbers) else {}
+    if digits:
+        do = "Write them as text, in Parquet, if they are names"
+        warn(message(f"Digits of {file.name} are lost, as in numbers", f"Got {digits}", do), ExplanationWarning)
     if held:
         do = "If they are categories, write Parquet, or pass a background that holds them"
         warn(message(f"Words of {file.name} are read as missing", f"Got {held}", do), ExplanationWarning)
