@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count
+from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import as_table, is_missing, warn_of_other_order
 from exactshap.results.comparison._comparison import Comparison, compare
-from exactshap.results.comparison._report import draw_cohorts
+from exactshap.results.comparison._report import chosen_output, finish
 from exactshap.results.data import (
     ExplanationData,
     as_days,
@@ -30,6 +31,7 @@ from exactshap.results.data import (
     picture,
     player_columns,
 )
+from exactshap.results.plots import escape, new_axes
 
 MAX_COHORTS = 30
 # Distinct numbers of a column up to which each is a group of its own.
@@ -138,7 +140,25 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         -------
         ax : matplotlib Axes
         """
-        return draw_cohorts(self, ax, output=output, max_display=max_display)
+        first = next(iter(self.values()))
+        k = chosen_output(first.output_names, output)
+        means, intervals = (array if k is None else array[:, :, k] for array in (self.means, self.mean_intervals))
+        order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: check_count("max_display", max_display)]
+        ax = new_axes(7.0, 0.5 * len(order) + 1.8) if ax is None else ax
+        colours = require("matplotlib", "plots", purpose="Plotting").colormaps["cividis"](np.linspace(0.0, 0.9, len(self)))
+        # The marks of a player stand closer together than two players
+        spread = min(0.3, 0.1 * (len(self) - 1))
+        shifts = np.linspace(-spread, spread, len(self))
+        for g, label in enumerate(self):
+            place = np.arange(len(order)) + shifts[g]
+            ends = np.abs(intervals[g, order].T - means[g, order])
+            shown = {"xerr": ends} if np.isfinite(ends).all() else {}
+            name = escape(f"{label} ({self.n_rows[g]:,})")
+            ax.errorbar(means[g, order], place, fmt="o", color=colours[g], markersize=4, capsize=2, label=name, **shown)
+        ax.set_xlabel(f"mean value ({escape(first.unit)}; bars: {100 * first.level:g} % intervals over rows)")
+        ax.legend(title=escape(self.name), frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        finish(ax, [first.feature_names[j] for j in order])
+        return ax
 
     def _head(self) -> tuple[str, dict[str, str]]:
         sizes = (f"{label}: {counted(n, 'row')}" for label, n in zip(self.labels, self.n_rows, strict=True))

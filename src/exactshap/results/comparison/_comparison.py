@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_level, checked_generator
-from exactshap._runtime.types import Axes
 from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, InputTypeError
+from exactshap.results.comparison import _report as pages
 from exactshap.results.comparison._drift import data_drift
-from exactshap.results.comparison._report import CHANGED, draw_comparison, statuses, thresholds_of, write_comparison
 from exactshap.results.data import (
     ExplanationData,
     bootstrap_deviations,
@@ -22,7 +20,6 @@ from exactshap.results.data import (
     frame_kind,
     frame_of,
     interval_around,
-    picture,
     without_noise,
 )
 from exactshap.results.decomposition import PairwiseDecomposition
@@ -137,25 +134,7 @@ class Comparison(PrintedTable):
                 columns["mmd_p"] = np.repeat(self.drift.p_adjusted, n_outputs)
         return columns
 
-    @picture
-    def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
-        """Draw differences with intervals, next to contributions to the MMD.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw the differences alone; without it a figure with both pictures is made.
-        output : int or str, optional
-            Which output, where there are several.
-        max_display : int, default=10
-            Number of players shown.
-
-        Returns
-        -------
-        ax : matplotlib Axes
-            Of the differences.
-        """
-        return draw_comparison(self, ax, output=output, max_display=max_display)
+    plot, report = pages.plot, pages.report
 
     def changed(self, threshold: float | Mapping[str, float] | None = None) -> tuple[str, ...]:
         """Return features with a difference beyond the threshold, its whole interval included.
@@ -170,48 +149,8 @@ class Comparison(PrintedTable):
         names : tuple of str
             For an alarm: ``if comparison.changed(0.1): ...``. Of several outputs, those with a change in one of them.
         """
-        found = statuses(self, thresholds_of(self, threshold)).reshape(len(self.feature_names), -1) == CHANGED
+        found = pages.statuses(self, pages.thresholds_of(self, threshold)).reshape(len(self.feature_names), -1) == pages.CHANGED
         return tuple(name for name, any_output in zip(self.feature_names, found.any(axis=1), strict=True) if any_output)
-
-    def report(
-        self,
-        path: str | Path,
-        *,
-        threshold: float | Mapping[str, float] | None = None,
-        title: str | None = None,
-        command: str | None = None,
-        max_display: int = 10,
-    ) -> Path:
-        """Write one page on changes above a threshold and of the data.
-
-        Parameters
-        ----------
-        path : str or Path
-            ``.html`` or, with WeasyPrint (``pip install "exactshap[pdf]"``), ``.pdf``.
-        threshold : float, mapping of feature to float, or None, default=None
-            As of :meth:`changed`.
-        title, command : str or None, default=None
-            Heading, and the command that wrote this report.
-        max_display : int, default=10
-            Features in the pictures; the table has all.
-
-        Returns
-        -------
-        path : Path
-
-        Raises
-        ------
-        InputError
-            If a threshold is negative, or the path has another ending.
-        MissingDependencyError
-            If jinja2 is not installed.
-
-        Examples
-        --------
-        >>> may.compare(june, labels=("may", "june")).report("june.html", threshold=0.1)  # doctest: +SKIP
-        """
-        settings: dict[str, Any] = {"threshold": threshold, "title": title, "command": command}
-        return write_comparison(self, path, max_display=max_display, **settings)
 
     def facts(self) -> dict[str, str]:
         """Return facts next to the table as short texts by name."""

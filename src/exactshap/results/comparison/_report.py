@@ -14,13 +14,30 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, UnknownNameError, did_you_mean, printable
-from exactshap.results.data import counted, place_of, without_noise
-from exactshap.results.plots import current_palette, escape, name_lines, new_axes, prepare_marginals, without_frame
+from exactshap.results.data import counted, picture, place_of, without_noise
+from exactshap.results.plots import current_palette, escape, name_lines, prepare_marginals, without_frame
 from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, template, write_page
 
 
-def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
-    k = _output(comparison.output_names, output)
+@picture
+def plot(comparison: Any, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
+    """Draw differences with intervals, next to contributions to the MMD.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw the differences alone; without it a figure with both pictures is made.
+    output : int or str, optional
+        Which output, where there are several.
+    max_display : int, default=10
+        Number of players shown.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+        Of the differences.
+    """
+    k = chosen_output(comparison.output_names, output)
     difference, intervals = (array if k is None else array[:, k] for array in (comparison.difference, comparison.intervals))
     order = np.argsort(-np.abs(difference), kind="stable")[: check_count("max_display", max_display)]
     drift_axes = None
@@ -40,7 +57,7 @@ def draw_comparison(comparison: Any, ax: Axes, *, output: int | str | None, max_
         f"mean value, {second} minus {first}\n({escape(comparison.unit)}; bars: {100 * comparison.level:g} % intervals over rows)"
     )
     ax.set_title("attribution", fontsize="medium")
-    _finish(ax, [comparison.feature_names[j] for j in order])
+    finish(ax, [comparison.feature_names[j] for j in order])
     if drift_axes is not None:
         _draw_drift(drift_axes, comparison, order)
     return ax
@@ -55,32 +72,10 @@ def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
     p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
     ax.set_title("data", fontsize="medium")
     ax.set_xlabel(f"contributions to MMD2 = {drift.total:.3g}{p}".replace("= -", "= \N{MINUS SIGN}"))
-    _finish(ax, None)
+    finish(ax, None)
 
 
-def draw_cohorts(cohorts: Any, ax: Axes, *, output: int | str | None, max_display: int) -> Any:
-    first = next(iter(cohorts.values()))
-    k = _output(first.output_names, output)
-    means, intervals = (array if k is None else array[:, :, k] for array in (cohorts.means, cohorts.mean_intervals))
-    order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: check_count("max_display", max_display)]
-    ax = new_axes(7.0, 0.5 * len(order) + 1.8) if ax is None else ax
-    colours = require("matplotlib", "plots", purpose="Plotting").colormaps["cividis"](np.linspace(0.0, 0.9, len(cohorts)))
-    # The marks of a player stand closer together than two players
-    spread = min(0.3, 0.1 * (len(cohorts) - 1))
-    shifts = np.linspace(-spread, spread, len(cohorts))
-    for g, label in enumerate(cohorts):
-        place = np.arange(len(order)) + shifts[g]
-        ends = np.abs(intervals[g, order].T - means[g, order])
-        shown = {"xerr": ends} if np.isfinite(ends).all() else {}
-        name = escape(f"{label} ({cohorts.n_rows[g]:,})")
-        ax.errorbar(means[g, order], place, fmt="o", color=colours[g], markersize=4, capsize=2, label=name, **shown)
-    ax.set_xlabel(f"mean value ({escape(first.unit)}; bars: {100 * first.level:g} % intervals over rows)")
-    ax.legend(title=escape(cohorts.name), frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _finish(ax, [first.feature_names[j] for j in order])
-    return ax
-
-
-def _finish(ax: Axes, names: list[str] | None) -> None:
+def finish(ax: Axes, names: list[str] | None) -> None:
     if names is not None:
         name_lines(ax, names)
     ax.axvline(0.0, color="black", linewidth=0.8)
@@ -88,7 +83,7 @@ def _finish(ax: Axes, names: list[str] | None) -> None:
     without_frame(ax, "top", "right")
 
 
-def _output(names: tuple[str, ...] | None, output: int | str | None) -> int | None:
+def chosen_output(names: tuple[str, ...] | None, output: int | str | None) -> int | None:
     if names is None:
         if output not in (None, 0, -1):
             raise InputError("This comparison has a single output", f"Got output {output!r}", "Use it as it is")
@@ -132,15 +127,43 @@ def statuses(comparison: Any, limits: np.ndarray) -> np.ndarray:
     return np.where(sure, CHANGED, np.where(np.abs(comparison.difference) > limits, MAYBE, STEADY))
 
 
-def write_comparison(
+def report(
     comparison: Any,
     path: str | Path,
     *,
-    threshold: float | Mapping[str, float] | None,
-    title: str | None,
-    command: str | None,
-    max_display: int,
+    threshold: float | Mapping[str, float] | None = None,
+    title: str | None = None,
+    command: str | None = None,
+    max_display: int = 10,
 ) -> Path:
+    """Write one page on changes above a threshold and of the data.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.html`` or, with WeasyPrint (``pip install "exactshap[pdf]"``), ``.pdf``.
+    threshold : float, mapping of feature to float, or None, default=None
+        As of :meth:`changed`.
+    title, command : str or None, default=None
+        Heading, and the command that wrote this report.
+    max_display : int, default=10
+        Features in the pictures; the table has all.
+
+    Returns
+    -------
+    path : Path
+
+    Raises
+    ------
+    InputError
+        If a threshold is negative, or the path has another ending.
+    MissingDependencyError
+        If jinja2 is not installed.
+
+    Examples
+    --------
+    >>> may.compare(june, labels=("may", "june")).report("june.html", threshold=0.1)  # doctest: +SKIP
+    """
     headings, rows = comparison.rows()
     difference = without_noise(np.ravel(comparison.difference), comparison.tolerance)
     order = np.argsort(-np.abs(difference), kind="stable")
