@@ -75,7 +75,11 @@ def hybrid_frame(here: Table, other: Table, rows: np.ndarray, references: np.nda
     >>> mixed.to_numpy().tolist(), mixed.index.tolist()
     ([[1, 'v']], [1])
     """
-    (top, inside), (below, outside) = _used(here, rows), _used(other, references)
+    # Rows that hold the chosen ones, and their places there, so that few rows are copied
+    (top, inside), (below, outside) = (
+        (table, chosen) if len(chosen) >= table.n_rows else (table.take(chosen), np.arange(len(chosen)))
+        for table, chosen in ((here, rows), (other, references))
+    )
     both, places = _stacked(top, below), np.where(columns, inside[:, None], top.n_rows + outside[:, None])
     if here.dtypes:  # in less than half of narwhals' time for the rows of a certificate
         cells = {j: both.iloc[:, j].array.take(places[:, j]) for j in range(here.n_columns)}
@@ -86,11 +90,6 @@ def hybrid_frame(here: Table, other: Table, rows: np.ndarray, references: np.nda
         gathered = [frame[name][places[:, j]] for j, name in enumerate(here.names or ())]
         native = frame[inside, :].with_columns(*gathered).to_native()
     return here.of_same_columns(native, len(rows))
-
-
-def _used(table: Table, chosen: np.ndarray) -> tuple[Table, np.ndarray]:
-    """Return rows that hold the chosen ones, and their places there, so that few rows are copied."""
-    return (table, chosen) if len(chosen) >= table.n_rows else (table.take(chosen), np.arange(len(chosen)))
 
 
 def _stacked(top: Table, below: Table) -> Any:

@@ -14,7 +14,7 @@ from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign, TableLike
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.frames import Table, as_table
-from exactshap.frames.stored._places import StoredFile, find_files
+from exactshap.frames.stored._places import find_files
 from exactshap.frames.stored._source import group_batches, parquet_file
 
 
@@ -68,8 +68,11 @@ class StoredTable:
         self._called = Path(source).name if isinstance(source, (str, os.PathLike)) else f"{len(self._files)} files"
         if self._files[0].kind != "parquet":
             raise InputError(f"{self._called} is not Parquet", "Got CSV", "Convert it to Parquet first")
-        sizes, schemas = zip(*map(_extent, self._files), strict=True)
-        self.n_rows = int(sum(sizes))
+        self.n_rows, schemas = 0, []
+        for stored in self._files:
+            with parquet_file(stored) as opened:
+                self.n_rows += opened.metadata.num_rows
+                schemas.append(opened.schema_arrow.remove_metadata())
         held = schemas[0].names
         for name in (*(columns or ()), *drop):
             if name not in held:
@@ -147,11 +150,6 @@ def is_index(name: str) -> bool:
     (True, False)
     """
     return name.startswith("__index_level_") and name.endswith("__")
-
-
-def _extent(stored: StoredFile) -> tuple[int, Any]:
-    with parquet_file(stored) as file:
-        return file.metadata.num_rows, file.schema_arrow.remove_metadata()
 
 
 def _check(schema: Foreign, first: Any, names: tuple[str, ...], file: str, of: str) -> None:

@@ -130,7 +130,7 @@ def _parquet_bytes(data: TableLike, kind: str) -> bytes:
         data = data.copy(deep=False)
         for j in places:
             # By place, as pandas allows several columns of one name.
-            data.isetitem(j, [_text(value) for value in data.iloc[:, j]])
+            data.isetitem(j, [cell_text(value) or None for value in data.iloc[:, j]])
     levels = (data.index.get_level_values(level) for level in range(data.index.nlevels))
     if not all(_is_column_held(level, arrow) for level in levels):
         # An index may hold what Parquet does not, intervals of a grouping for example.
@@ -165,14 +165,12 @@ def _with_texts(data: TableLike, names: Sequence[str]) -> Any:
 
     frame = narwhals.from_native(data, eager_only=True)
     texts = [
-        narwhals.new_series(name, [_text(value) for value in frame[name]], narwhals.String, backend=frame.implementation)
+        narwhals.new_series(
+            name, [cell_text(value) or None for value in frame[name]], narwhals.String, backend=frame.implementation
+        )
         for name in names
     ]
     return frame.with_columns(*texts).to_native()
-
-
-def _text(value: object) -> str | None:
-    return cell_text(value) or None
 
 
 def _is_column_held(column: Any, arrow: Any) -> bool:
@@ -235,12 +233,6 @@ def _read(file: BinaryIO, kind: type[Kind], allowance: _Allowance) -> Kind:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         arrays = {name.removesuffix(".npy"): _array(_content(archive, name, allowance), name, path) for name in names}
         data = _data(archive, metadata.pop("data", None), arrays, allowance)
-    return _assembled(kind, metadata, arrays, data, path)
-
-
-def _assembled(
-    kind: type[Kind], metadata: dict[str, Any], arrays: dict[str, np.ndarray], data: TableLike, path: str | Path
-) -> Kind:
     known = {field.name for field in fields(kind)}
     unknown = (set(metadata) - known.difference(_NOT_SAVED)) | (set(arrays) - known.difference(("data", "stability_bound")))
     if unknown:
@@ -265,9 +257,8 @@ def _check_archive(archive: zipfile.ZipFile, allowance: _Allowance) -> None:
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
         # Other methods unpack without a limit.
         raise _damaged(allowance.path, "An entry is neither stored nor deflated")
-    _Allowance(allowance.path, allowance.max_bytes).spend(
-        sum(entry.file_size for entry in entries)
-    )  # if they say so themselves
+    # If they say so themselves
+    _Allowance(allowance.path, allowance.max_bytes).spend(sum(entry.file_size for entry in entries))
 
 
 def _content(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> bytes:
@@ -284,7 +275,7 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
     path, size = allowance.path, archive.getinfo(_METADATA).file_size
     if size > _MAX_JSON:
         raise _damaged(path, f"{_METADATA} has {size:,} bytes")
-    metadata = _json(archive, _METADATA, allowance)
+    metadata = _parsed(_content(archive, _METADATA, allowance), _METADATA, allowance)
     # Half a character that is escaped would break the next save
     json.dumps(metadata, ensure_ascii=False).encode()
     if not isinstance(metadata, dict) or metadata.pop("format", None) != FORMAT:
@@ -294,10 +285,6 @@ def _metadata(archive: zipfile.ZipFile, allowance: _Allowance) -> dict[str, Any]
     if not isinstance(version, int) or version > VERSION:
         raise ModelFormatError(f"{path} has a newer format", f"format {version!r} is newer than {VERSION}", "Update exactshap")
     return metadata
-
-
-def _json(archive: zipfile.ZipFile, name: str, allowance: _Allowance) -> Any:
-    return _parsed(_content(archive, name, allowance), name, allowance)
 
 
 def _parsed(content: bytes, name: str, allowance: _Allowance) -> Any:
@@ -335,7 +322,7 @@ def _data(archive: zipfile.ZipFile, kind: Any, arrays: dict[str, np.ndarray], al
         rows = len(arrays.get("values", ()))
         return _read_parquet(_content(archive, _PARQUET, allowance), kind, rows, allowance)
     if kind == "objects" and _CELLS in names:
-        cells = np.array(_json(archive, _CELLS, allowance), dtype=object)
+        cells = np.array(_parsed(_content(archive, _CELLS, allowance), _CELLS, allowance), dtype=object)
         if any(isinstance(cell, (list, dict)) for cell in cells.ravel()):
             raise _damaged(allowance.path, "Its cells are not a table")
         return cells
