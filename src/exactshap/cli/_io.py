@@ -146,41 +146,31 @@ def _read(path: Path, suffix: str, dropped: Sequence[str]) -> Any:
     reader = nw.read_csv if suffix == ".csv" else nw.read_parquet
     table = reader(str(path), backend=library).to_native()  # type: ignore[arg-type]
     if suffix == ".csv" and library == "pandas":
-        used = [j for j, name in enumerate(table.columns) if name not in dropped]
-        _warn_of_words(table, path, [j for j in used if table.dtypes.iloc[j] in ("object", "str")])
-        _warn_of_zeros(table, path, [j for j in used if table.dtypes.iloc[j].kind == "i"])
+        _warn_of_losses(table, path, dropped)
     return table
 
 
-def _warn_of_words(table: Any, path: Path, texts: list[int]) -> None:
-    """Warn of words such as NA between texts, which pandas reads as missing, as they may be categories."""
+def _warn_of_losses(table: Any, path: Path, dropped: Sequence[str]) -> None:
+    """Warn of words such as NA between texts, which pandas reads as missing, and of leading zeros, which numbers lose."""
     from exactshap.errors import ExplanationWarning, message, warn
 
-    gaps = [j for j in texts if table.iloc[:, j].isna().any()]
-    if not gaps:
-        return
-    words = require("pandas", "frames", purpose="Reading CSV").read_csv(path, usecols=gaps, dtype=str, keep_default_na=False)
+    pandas = require("pandas", "frames", purpose="Reading CSV")
+    used = [j for j, name in enumerate(table.columns) if name not in dropped]
+    gaps = [j for j in used if table.dtypes.iloc[j] in ("object", "str") and table.iloc[:, j].isna().any()]
+    whole = [j for j in used if table.dtypes.iloc[j].kind == "i"]
+    # Read again only if need be, as that takes as long as the first time
+    words = pandas.read_csv(path, usecols=gaps, dtype=str, keep_default_na=False) if gaps else table
     held = {table.columns[j]: set(words.iloc[:, k][table.iloc[:, j].isna().to_numpy()]) - {""} for k, j in enumerate(gaps)}
     if named := {name: sorted(cells) for name, cells in held.items() if cells}:
         read = f"pandas.read_csv({path.name!r}, keep_default_na=False, na_values='')"
         do = f"If they are categories, write them as such: {read}.to_parquet('rows.parquet')"
         warn(message(f"Words of {path.name} are read as missing", f"Got {named}", do), ExplanationWarning)
-
-
-def _warn_of_zeros(table: Any, path: Path, whole: list[int]) -> None:
-    """Warn of digits such as 01234 at the beginning of a table, which pandas reads as numbers."""
-    from exactshap.errors import ExplanationWarning, message, warn
-
-    if not whole:
-        return
-    pandas = require("pandas", "frames", purpose="Reading CSV")
     texts = pandas.read_csv(path, usecols=whole, dtype=str, keep_default_na=False, nrows=_ROWS_TRIED)
-    held = {table.columns[j]: texts.iloc[:, k][texts.iloc[:, k].str.match(r"-?0\d")] for k, j in enumerate(whole)}
-    if named := {name: cells.iloc[0] for name, cells in held.items() if len(cells)}:
-        do = (
-            f"Read them as text: pandas.read_csv({path.name!r}, dtype={dict.fromkeys(named, 'str')}).to_parquet('rows.parquet')"
-        )
-        warn(message(f"Leading zeros of {path.name} are lost, as in numbers", f"Got {named}", do), ExplanationWarning)
+    zeros = {table.columns[j]: texts.iloc[:, k][texts.iloc[:, k].str.match(r"-?0\d")] for k, j in enumerate(whole)}
+    if lost := {name: cells.iloc[0] for name, cells in zeros.items() if len(cells)}:
+        read = f"pandas.read_csv({path.name!r}, dtype={dict.fromkeys(lost, 'str')})"
+        do = f"Read them as text: {read}.to_parquet('rows.parquet')"
+        warn(message(f"Leading zeros of {path.name} are lost, as in numbers", f"Got {lost}", do), ExplanationWarning)
 
 
 def _suffix(path: Path) -> str:

@@ -154,12 +154,16 @@ class Comparison(PrintedTable):
 
     def facts(self) -> dict[str, str]:
         """Return facts next to the table as short texts by name."""
-        ends = (self.predictions, self.baselines)
+        drift, ends = "", (self.predictions, self.baselines)
+        if self.drift is not None:
+            p = "" if self.drift.p_value is None else f", p = {self.drift.p_value:.3g}"
+            strongest = self.drift.feature_names[int(np.argmax(self.drift.values))]
+            drift = f"MMD2 = {self.drift.total:.4g}{p}; largest contribution: {strongest} ({self.drift.values.max():.3g})"
         moved, shifted = (without_noise(np.atleast_1d(end[1] - end[0]), self.tolerance) for end in ends)
         found = {
             "groups": ", ".join(f"{label}: {counted(n, 'row')}" for label, n in zip(self.labels, self.n_rows, strict=True)),
             "prediction": f"changed by {_numbers(moved)} in the mean; the baseline by {_numbers(shifted)}, the rest is below",
-            "data": "" if self.drift is None else _drift_words(self.drift),
+            "data": drift,
             "notes": " ".join(self.notes),
         }
         return {name: words for name, words in found.items() if words}
@@ -274,9 +278,3 @@ def _have_other_baselines(first: ExplanationData, second: ExplanationData) -> bo
 
 def _numbers(values: np.ndarray) -> str:
     return ", ".join(f"{value:+.4g}" if value else "0" for value in values[:6]) + (", ..." if len(values) > 6 else "")
-
-
-def _drift_words(drift: PairwiseDecomposition) -> str:
-    p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
-    strongest = drift.feature_names[int(np.argmax(drift.values))]
-    return f"MMD2 = {drift.total:.4g}{p}; largest contribution: {strongest} ({drift.values.max():.3g})"

@@ -17,7 +17,7 @@ import functools
 import json
 import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -110,16 +110,13 @@ class _Parser:
         return str(words["after"].format(self.tokens[self.at - 1].text))
 
     def _any(self) -> list[Any]:
-        parts = [self._all()]
-        while self._take("or"):
-            parts.append(self._all())
-        return ["or", *parts]
+        return self._joined("or", lambda: self._joined("and", self._one))
 
-    def _all(self) -> list[Any]:
-        parts = [self._one()]
-        while self._take("and"):
-            parts.append(self._one())
-        return ["and", *parts]
+    def _joined(self, word: str, part: Callable[[], list[Any]]) -> list[Any]:
+        parts = [part()]
+        while self._take(word):
+            parts.append(part())
+        return [word, *parts]
 
     def _one(self) -> list[Any]:
         if self._take("("):
@@ -207,17 +204,16 @@ class _Columns:
     def search(self, word: str) -> np.ndarray:
         labels = getattr(self.table.native, "index", None)
         named = [] if labels is None or callable(labels) else list(labels)
-        found = np.array([word in _label(i, named) for i in range(self.table.n_rows)], bool)
+        # A row's number and label, as the page names it
+        labels = [f" ({label})".lower() if str(label) != str(i) else "" for i, label in enumerate(named)] or [
+            ""
+        ] * self.table.n_rows
+        found = np.array([word in f"row {i}{label}" for i, label in enumerate(labels)], bool)
         for j in range(len(self.names)):
             kind, cells = self.column(j)
             if kind == "text":
                 found |= np.array([word in text for text in cells], bool)
         return found
-
-
-def _label(i: int, named: Sequence[object]) -> str:
-    """Return a row's number and label in lower case, as the page names it."""
-    return f"row {i} ({named[i]})".lower() if named and str(named[i]) != str(i) else f"row {i}"
 
 
 def _holds(tree: Sequence[Any], columns: _Columns) -> np.ndarray:

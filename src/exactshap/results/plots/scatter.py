@@ -104,7 +104,11 @@ def scatter(
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
     left = missing_place(x.numbers, is_text=x.kind == "text")
-    places = np.where(known, x.numbers + _jitter(x), left + _missing_jitter(x))
+    random, beside = np.random.default_rng(0), np.random.default_rng(1)
+    is_named = x.kind == "text" and len(x.categories) <= _NAMES_SHOWN
+    width = _JITTER if x.kind == "text" or not known.any() else 0.025 * (float(np.ptp(x.numbers[known])) or 1.0)
+    jitter = random.uniform(-_JITTER, _JITTER, len(known)) if is_named else 0.0
+    places = np.where(known, x.numbers + jitter, left + beside.uniform(-width, width, len(known)))
     shown = np.ones(len(places), bool) if colour is None else np.isfinite(colour.numbers)
     shade: dict[str, Any] = (
         {"color": colours.neutral} if colour is None else {"c": colour.numbers[shown], "cmap": colours.cells()}
@@ -133,12 +137,6 @@ def missing_place(numbers: np.ndarray, *, is_text: bool) -> float:
     if not len(known):
         return 0.0
     return float(known.min()) - (1.0 if is_text else 0.12 * (float(np.ptp(known)) or 1.0))
-
-
-def _missing_jitter(axis: Axis) -> np.ndarray:
-    known = axis.numbers[np.isfinite(axis.numbers)]
-    width = _JITTER if axis.kind == "text" or not len(known) else 0.025 * (float(np.ptp(known)) or 1.0)
-    return np.random.default_rng(1).uniform(-width, width, len(axis.numbers))
 
 
 def _name_missing(ax: Axes, content: Axis, left: float) -> None:
@@ -202,12 +200,6 @@ def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
     return largest
 
 
-def _jitter(axis: Axis) -> np.ndarray | float:
-    if axis.kind != "text" or len(axis.categories) > _NAMES_SHOWN:
-        return 0.0
-    return np.random.default_rng(0).uniform(-_JITTER, _JITTER, len(axis.numbers))
-
-
 def _name_axis(axis: Axes, content: Axis, *, letters: int, turned: bool) -> None:
     """Label dates concisely and categories by some letters, of many every k-th."""
     if content.kind == "date":
@@ -250,7 +242,8 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
     if places.dtype == object or curve_places.dtype == object:
         table = as_table(explanation.data, allow_empty=True)
         categories = tuple(in_order(map(str, (*places, *curve_places)), table, player_columns(explanation, table)[j]))
-        places, curve_places = (_codes(texts, categories) for texts in (places, curve_places))
+        codes = {"": np.nan} | {text: float(code) for code, text in enumerate(categories)}
+        places, curve_places = (np.array([codes[str(cell)] for cell in texts], float) for texts in (places, curve_places))
     both = np.concatenate([places, curve_places])
     missing = missing_place(both, is_text=categories is not None) if np.isnan(both).any() else None
     places, curve_places = (np.where(np.isnan(x), missing or 0.0, x) for x in (places, curve_places))
@@ -303,10 +296,6 @@ def _places(explanation: ExplanationData, j: int) -> np.ndarray:
     content = cells(explanation)
     assert content is not None
     return content.numbers[:, j] if content.numeric[j] else content.display[:, j]
-
-
-def _codes(texts: np.ndarray, categories: tuple[str, ...]) -> np.ndarray:
-    return np.array([categories.index(str(text)) if text != "" else np.nan for text in texts], float)
 
 
 @picture

@@ -25,6 +25,7 @@ from exactshap.results.data import (
     frame_of,
     game_sentence,
     normal_reach,
+    place_of,
     row_bytes,
     row_name,
     row_numbers,
@@ -259,7 +260,10 @@ def find_reasons(
     players, decided = _strongest(sign * rows.values, _errors(rows, level), k)
     intervals = kept = None
     if background_values is not None:
-        by_row = checked_background_values(rows, _of_output(explanation, background_values, output))
+        by_row = np.asarray(background_values)
+        if output is not None and explanation.output_names is not None and by_row.ndim == 4:  # of all outputs
+            by_row = by_row[..., place_of(output, explanation.output_names, "output")]
+        by_row = checked_background_values(rows, by_row)
         intervals, kept = _resampled(by_row, players, sign, level, **resampling)
     return Reasons(
         explanation=rows,
@@ -344,14 +348,6 @@ def _strongest(adverse: np.ndarray, errors: np.ndarray, k: int) -> tuple[np.ndar
 def _of_width(table: np.ndarray, k: int, empty: Any) -> np.ndarray:
     table = table[:, :k]
     return np.pad(table, ((0, 0), (0, k - table.shape[1])), constant_values=empty)
-
-
-def _of_output(whole: ExplanationData, by_row: np.ndarray, output: int | str | None) -> np.ndarray:
-    """Return the values by background row of the output that the reasons are of."""
-    by_row = np.asarray(by_row)
-    if output is None or whole.output_names is None or by_row.ndim < 4:
-        return by_row
-    return by_row[..., output if isinstance(output, (int, np.integer)) else whole.output_names.index(output)]
 
 
 def _resampled(

@@ -94,12 +94,9 @@ class Scale:
     stop: float
 
     def __call__(self, value: np.ndarray | float) -> np.ndarray:
-        return self.start + (np.asarray(value, float) / 2 - self.low / 2) / self._half * (self.stop - self.start)
-
-    @property
-    def _half(self) -> float:
-        """Return half of the length, as the length of two large numbers may overflow."""
-        return self.high / 2 - self.low / 2
+        # Halves, as the difference of two large numbers may overflow
+        half = self.high / 2 - self.low / 2
+        return self.start + (np.asarray(value, float) / 2 - self.low / 2) / half * (self.stop - self.start)
 
     @classmethod
     def over(

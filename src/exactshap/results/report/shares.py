@@ -52,10 +52,12 @@ def render_shares(
     With ``samples``, the strongest columns are drawn in both; ``labels`` name them.
     """
     headings, rows = shares.rows("column")
+    hidden = ("error_bound", "n_blocks")
+    settings = {name.replace("_", " "): _words(value) for name, value in shares.details.items() if name not in hidden}
     page = template("shares.html.jinja").render(
         title=title,
         facts=[svg.minus_signs(fact) for fact in shares.facts()],
-        details=_settings(shares),
+        details={"index": shares.index, **settings},
         headings=headings,
         rows=[[name, *map(svg.minus_signs, cells)] for name, *cells in rows],
         figure=share_bars(shares.plot.prepare()),
@@ -70,14 +72,8 @@ def render_shares(
     return printable(page)
 
 
-def _settings(shares: PairwiseDecomposition) -> dict[str, str]:
-    """Return the settings as text, with long lists per column on one line."""
-    hidden = ("error_bound", "n_blocks")
-    words = {name.replace("_", " "): _words(value) for name, value in shares.details.items() if name not in hidden}
-    return {"index": shares.index, **words}
-
-
 def _words(value: object) -> str:
+    """Return a setting as text, with long lists per column on one line."""
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_words(inner)}" for name, inner in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
