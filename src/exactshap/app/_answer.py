@@ -82,32 +82,32 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
     scale = Scale.over(ends, 0.0, 100.0)
     places = [(number(tick), f"left:{float(scale(tick)):.2f}%") for tick in scale.ticks(4)]
     ticks = "".join(f"<i class='tick' style='{place}'></i>" for _, place in places)
-    rows = [
-        f"{line}<td class='t'>{ticks}{_bar(scale, *ends[k : k + 2]) if bars[k] else ''}</td></tr>"
-        for k, line in enumerate(lines)
-    ]
+    rows = []
+    for k, line in enumerate(lines):
+        first, last = sorted((float(scale(ends[k])), float(scale(ends[k + 1]))))
+        where = f"left:{first:.2f}%;width:{max(0.3, last - first):.2f}%"
+        bar = f"<div class='bar {'up' if bars[k] > 0 else 'down'}' style='{where}'></div>" if bars[k] else ""
+        rows.append(f"{line}<td class='t'>{ticks}{bar}</td></tr>")
     marks = "".join(f"<i class='tick' style='{place}'></i><span style='{place}'>{text}</span>" for text, place in places)
     rows.append(f"<tr class='axis' aria-hidden='true'><td class='n'></td><td class='v'></td><td class='t'>{marks}</td></tr>")
     return f"<table class='waterfall'>{''.join(rows)}</table>"
 
 
-def _bar(scale: Scale, start: float, stop: float) -> str:
-    first, last = sorted((float(scale(start)), float(scale(stop))))
-    where = f"left:{first:.2f}%;width:{max(0.3, last - first):.2f}%"
-    return f"<div class='bar {'up' if stop > start else 'down'}' style='{where}'></div>"
-
-
 def _lines(view: Explanation, was: Explanation | None, players: np.ndarray) -> list[str]:
     """Return the first cells of each player's row: its name, value and error, and what both were."""
-    values, names = readable(view).values[0], _labels(view, was)
+    values, here, before = readable(view).values[0], _cells(view), [] if was is None else _cells(was)
     earlier = values if was is None else readable(was).values[0]
     spread = view.std if view.std_error is None else view.std_error
     lines = []
     for j in players:
+        name = view.feature_names[j]
+        label = escape(f"{name} = {here[j]}" if here else name)
+        if here and before and before[j] != here[j]:
+            label += f"<small>was {escape(before[j])}</small>"
         then = "" if earlier[j] == values[j] else f"<small>was {_signed(earlier[j])}</small>"
         error = f"<small>± {number(float(f'{spread[0, j]:.2g}'))}</small>" if spread is not None and spread[0, j] else ""
         lines.append(
-            f"<tr data-name='{escape(view.feature_names[j])}'><td class='n'>{names[j]}</td>"
+            f"<tr data-name='{escape(name)}'><td class='n'>{label}</td>"
             f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{error}{then}</td>"
         )
     return lines
@@ -120,16 +120,6 @@ def _six(value: float) -> str:
 
 def _signed(value: float) -> str:
     return ("+" if value > 0 else "") + number(value + 0.0)
-
-
-def _labels(view: Explanation, was: Explanation | None) -> list[str]:
-    """Return each player's name with its cell now and before, escaped."""
-    here, then = _cells(view), [] if was is None else _cells(was)
-    labels = []
-    for j, name in enumerate(view.feature_names):
-        label = escape(f"{name} = {here[j]}" if here else name)
-        labels.append(f"{label}<small>was {escape(then[j])}</small>" if then and here and then[j] != here[j] else label)
-    return labels
 
 
 def _cells(view: Explanation) -> list[str]:

@@ -161,29 +161,23 @@ def _expanded(place: str, filesystem: Foreign) -> Iterator[tuple[str, Any]]:
     system, path = _resolved(place, filesystem)
     if system is not None:
         yield from ((match, system) for match in _of_store(system, path))
-    elif os.path.isdir(path):
-        yield from ((match, None) for match in _of_folder(Path(path)))
-    elif os.path.exists(path) or not glob.has_magic(path):
-        if not os.path.exists(path):
-            raise FileNotFoundError(2, "No such file or folder", path)
+        return
+    is_there = os.path.exists(path)
+    if not is_there and not glob.has_magic(path):
+        raise FileNotFoundError(2, "No such file or folder", path)
+    if is_there and not os.path.isdir(path):
         kind_of(path)
         check_regular(path)
-        yield Path(path).absolute().as_posix(), None
-    else:
-        # "rows/**" matches a folder, the folders in it, and their files: each file counts once.
-        matches = [Path(match) for match in sorted(glob.glob(path, recursive=True))]
-        found = (_of_folder(match) if match.is_dir() else _of_suffix([match]) for match in matches)
-        yield from ((file, None) for file in dict.fromkeys(file for files in found for file in files))
+    # "rows/**" matches a folder, the folders in it, and their files: each file counts once.
+    matches = map(Path, [path] if is_there else sorted(glob.glob(path, recursive=True)))
+    found = (file for match in matches for file in (_of_folder(match) if match.is_dir() else [match]))
+    yield from ((file, None) for file in dict.fromkeys(file.absolute().as_posix() for file in found if _known_kind(file)))
 
 
-def _of_folder(folder: Path) -> list[str]:
+def _of_folder(folder: Path) -> Iterator[Path]:
     parts = (path.relative_to(folder).parts for path in folder.rglob("*"))
     files = (folder.joinpath(*names) for names in sorted(parts) if not _is_hidden(names))
-    return _of_suffix(file for file in files if not file.is_dir())
-
-
-def _of_suffix(files: Iterable[Path]) -> list[str]:
-    return [file.absolute().as_posix() for file in files if _known_kind(file)]
+    return (file for file in files if not file.is_dir())
 
 
 def _is_hidden(names: Iterable[str]) -> bool:
