@@ -210,9 +210,7 @@ def _control(data: Table, j: int, name: str) -> dict[str, Any]:
 
 
 def _grid(low: float, high: float, whole: bool) -> dict[str, float]:
-    """Return a slider's step and ends.
-
-    The step is 1, 2 or 5 times a power of ten, and the ends are its multiples.
+    """Return a slider's step and ends. The step is 1, 2 or 5 times a power of ten, and the ends are its multiples.
 
     >>> _grid(-3.0459, 2.7594, False)
     {'low': -3.05, 'high': 2.8, 'step': 0.05}

@@ -124,10 +124,7 @@ class Table:
         return Table(native, self.names, n_rows, self.n_columns)
 
     def take(self, rows: Any) -> Table:
-        """Return some rows in the same container.
-
-        ``rows`` is a slice or an integer array.
-        """
+        """Return some rows in the same container. ``rows`` is a slice or an integer array."""
         if isinstance(rows, slice) and rows.indices(self.n_rows) == (0, self.n_rows, 1):
             return self
         # A view, as no code writes to the user's rows
@@ -224,10 +221,7 @@ class Table:
             return None
 
     def in_double(self) -> Table:
-        """Return single-precision columns in double precision.
-
-        Models compute in the precision of their input.
-        """
+        """Return single-precision columns in double precision. Models compute in the precision of their input."""
         if not self.is_frame:
             return Table(self.numeric(), None, self.n_rows, self.n_columns)
         if self.dtypes and np.float32 not in self.dtypes:
@@ -241,10 +235,7 @@ class Table:
         return f"column {self.names[j]!r}" if self.names is not None else f"column {j}"
 
     def row_label(self, i: int) -> str:
-        """Return the name of row ``i`` for messages.
-
-        It includes the pandas label, unless that is the number.
-        """
+        """Return the name of row ``i`` for messages. It includes the pandas label, unless that is the number."""
         index: Any = self.native.index if self.dtypes else None
         # Labels 0, 1, ... are the numbers of the rows
         if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1):

@@ -162,10 +162,7 @@ def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> li
 
 @dataclass(frozen=True)
 class Work:
-    """Read, explain, write and summarise each batch, here or in another process.
-
-    Without a folder nothing is written.
-    """
+    """Read, explain, write and summarise each batch, here or in another process. Without a folder nothing is written."""
 
     part: Partition
     folder: str | None

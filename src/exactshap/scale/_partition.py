@@ -146,9 +146,7 @@ class Partition(PackedOnce):
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
 
     def plan(self, source: TableLike, batch_rows: int | None = None, *, filesystem: Foreign = None) -> Forecast:
-        """Forecast what :func:`explain_dataset` takes for files.
-
-        Their first rows and their ends are read.
+        """Forecast what :func:`explain_dataset` takes for files. Their first rows and their ends are read.
 
         Parameters
         ----------

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import pickle
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any, Self, TypeVar
 
 from exactshap import __version__
 from exactshap._runtime.cache import BoundedCache
 from exactshap._runtime.optional import first_installed
-from exactshap._runtime.types import TableLike
 from exactshap.explainer import Explainer
 from exactshap.results.data import fingerprint
 
@@ -108,24 +107,12 @@ def object_digest(content: Any) -> str | None:
     >>> object_digest([1.0, "a"]) == object_digest(pickle.loads(pickle.dumps([1.0, "a"])))
     True
     """
-    digest = _Digest()
+    digest = hashlib.sha256()
     try:
-        digest.pickler.dump(content)
+        _Pickler(SimpleNamespace(write=digest.update)).dump(content)
     except Exception:  # objects may raise anything when they are pickled; cycles end in RecursionError or ValueError
         return None
-    return digest.hash.hexdigest()
-
-
-class _Digest:
-    def __init__(self) -> None:
-        self.hash = hashlib.sha256()
-        self.pickler = _Pickler(self)
-        # No memo: equal parts and shared parts give the same bytes
-        self.pickler.fast = True
-
-    def write(self, data: TableLike) -> int:
-        self.hash.update(data)
-        return len(data)
+    return digest.hexdigest()
 
 
 class _Pickler(pickle.Pickler):
@@ -133,6 +120,7 @@ class _Pickler(pickle.Pickler):
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=4)
+        self.fast = True  # no memo: equal parts and shared parts give the same bytes
         self.seen: set[int] = set()
 
     def reducer_override(self, content: Any) -> Any:

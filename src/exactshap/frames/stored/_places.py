@@ -87,9 +87,7 @@ def _known_kind(path: str | Path) -> str | None:
 
 
 def find_files(source: TableLike, filesystem: Foreign = None) -> list[StoredFile]:
-    """Return a source's files in the order of their names.
-
-    Hidden files and other kinds are left out.
+    """Return a source's files in the order of their names. Hidden files and other kinds are left out.
 
     A source is files, folders or patterns (``rows/*/2024-*.parquet``), addresses such as ``s3://bucket/rows``, or a dataset of pyarrow; without a
     ``filesystem`` of pyarrow or fsspec, addresses name their own and other paths are on this machine.

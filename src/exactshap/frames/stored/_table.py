@@ -142,9 +142,7 @@ def scratch_array(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def is_index(name: str) -> bool:
-    """Say whether a column is the stored index of a pandas frame.
-
-    pandas writes it under this name and reads it as no column.
+    """Say whether a column is the stored index of a pandas frame. pandas writes it under this name and reads it as no column.
 
     >>> is_index("__index_level_0__"), is_index("age")
     (True, False)

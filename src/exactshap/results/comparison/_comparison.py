@@ -101,9 +101,7 @@ class Comparison(PrintedTable):
     tolerance: float = 0.0
 
     def to_frame(self, kind: str | None = None) -> Any:
-        """Return one row per player (and output).
-
-        It has means, magnitudes, difference, interval, MMD contribution, p-value.
+        """Return one row per player (and output). It has means, magnitudes, difference, interval, MMD contribution, p-value.
 
         Parameters
         ----------

@@ -66,9 +66,7 @@ class Certificate:
         return self.mask_difference is None or self.mask_tolerance is None or self.mask_difference <= self.mask_tolerance
 
     def masks(self) -> str:
-        """Say how far coalitions are from the model's own predictions.
-
-        Or why none were compared; "" if that is unknown.
+        """Say how far coalitions are from the model's own predictions. Or why none were compared; "" if that is unknown.
 
         >>> facts = dict(max_residual=0.0, tolerance=1e-9, row=0, passed=True, exact=True, checks="a sum")
         >>> Certificate(**facts, mask_difference=2e-12, mask_tolerance=1e-9, n_masks=2, mask_rows=(0, 7)).masks()
@@ -113,9 +111,7 @@ def without_noise(numbers: np.ndarray | float, tolerance: float | np.ndarray) ->
 
 
 def near_one(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return values times a power of two, and the power.
-
-    They are below one, so that squares neither overflow nor vanish.
+    """Return values times a power of two, and the power. They are below one, so that squares neither overflow nor vanish.
 
     >>> near_one(np.array([-3e300, 1e300]))[0].round(2), near_one(np.zeros(2))
     (array([-0.56,  0.19]), (array([0., 0.]), 0))

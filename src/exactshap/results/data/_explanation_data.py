@@ -157,9 +157,7 @@ class ExplanationData:
 
     @property
     def std(self) -> np.ndarray | None:
-        """Return the values' standard deviation under a probabilistic model, or None.
-
-        It has the shape of ``values``.
+        """Return the values' standard deviation under a probabilistic model, or None. It has the shape of ``values``.
 
         For order 2, ``set_std`` has those of all sets, in the order of ``sets``.
         """
@@ -210,10 +208,7 @@ class ExplanationData:
 
     @property
     def rows_within_tolerance(self) -> np.ndarray:
-        """Return which rows have residuals within tolerance, (n_rows,).
-
-        An infinite tolerance (overflow) allows nothing.
-        """
+        """Return which rows have residuals within tolerance, (n_rows,). An infinite tolerance (overflow) allows nothing."""
         return (_largest_of_rows(self.residual) <= self.tolerance) & (self.tolerance < np.inf)
 
     def certificate(self) -> Certificate:
@@ -244,10 +239,7 @@ class ExplanationData:
 
     @property
     def sets_add_up(self) -> bool:
-        """Say whether baseline and all sets add up to the prediction.
-
-        They do for k-SII, STII and FSII of order 2.
-        """
+        """Say whether baseline and all sets add up to the prediction. They do for k-SII, STII and FSII of order 2."""
         return self.set_values is not None and self._adds_up(self.set_values)
 
     def _adds_up(self, values: np.ndarray) -> bool:

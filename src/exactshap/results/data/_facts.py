@@ -224,9 +224,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def value_function_sentence(name: str, *, has_background: bool = True) -> str:
-    """Say in words what v(S) is, and what it is not.
-
-    Without a background, additive models have means over their training rows.
+    """Say in words what v(S) is, and what it is not. Without a background, additive models have means over their training rows.
 
     >>> value_function_sentence("baseline")[:42]
     'v(S) is the prediction for one reference r'

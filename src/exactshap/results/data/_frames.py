@@ -27,9 +27,7 @@ def frame_kind(data: TableLike) -> str | None:
 
 
 def frame_of(data: TableLike, columns: Mapping[str, np.ndarray], kind: str | None) -> Any:
-    """Return columns as a frame of a kind, or of the data's.
-
-    The index is that of the data.
+    """Return columns as a frame of a kind, or of the data's. The index is that of the data.
 
     >>> import numpy as np
     >>> frame_of(None, {"value": np.zeros(1)}, "pandas").to_dict("records")

@@ -110,9 +110,7 @@ class Scale:
         return cls(max(low - space, -_LARGEST), min(high + space, _LARGEST), start, stop)
 
     def ticks(self, wanted: int = 5) -> list[float]:
-        """Return round numbers inside the scale.
-
-        Steps are 1, 2 or 5 times 10^k, the widest with enough of them.
+        """Return round numbers inside the scale. Steps are 1, 2 or 5 times 10^k, the widest with enough of them.
 
         >>> Scale(18.0, 91.0, 0.0, 1.0).ticks(4), Scale(-0.52, 0.31, 0.0, 1.0).ticks(4)
         ([20.0, 40.0, 60.0, 80.0], [-0.4, -0.2, 0.0, 0.2])
