@@ -153,7 +153,8 @@ def _after_score(step: _Step) -> State:
         precise = step.attributes.integer("to", 0) in (FLOAT, DOUBLE)
         return score if precise else Unread("the answer is cast to whole numbers")
     if kind in ("Reshape", "Flatten"):
-        return score if kind == "Flatten" or _is_column(constant) else Unread("the answer is reshaped")
+        is_column = constant is not None and constant.tolist() in ([-1, 1], [-1])
+        return score if kind == "Flatten" or is_column else Unread("the answer is reshaped")
     if kind == "Normalizer" and step.attributes.text("norm", "MAX") == "L1":
         return replace(score, normalised=True)
     if kind == "Exp" and not score.exponential and not score.normalised and not _is_probability(score):
@@ -184,10 +185,6 @@ def _labels(attributes: Attributes) -> tuple[object, ...]:
 def _is_probability(score: Score) -> bool:
     """Say whether the model returns probabilities."""
     return Attributes(score.node).text("post_transform", "NONE") != "NONE"
-
-
-def _is_column(shape: np.ndarray | None) -> bool:
-    return shape is not None and shape.tolist() in ([-1, 1], [-1])
 
 
 def _moved(score: Score, kind: str, number: float, *, first: bool) -> State:

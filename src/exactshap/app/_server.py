@@ -99,7 +99,9 @@ class _Guard:
             await send({"type": "websocket.close", "code": 1008})
         elif self._brings_token(scope):
             # Redirected, so that the token does not stay in the history or leave as a referrer.
-            await self._answer(send, 303, "", self._welcome(scope))
+            cookie = f"{_cookie_name(scope)}={self._cookie}; HttpOnly; SameSite=Strict; Path={self._folder}/"
+            headers = [(b"set-cookie", cookie.encode()), (b"location", f"{self._folder}/".encode())]
+            await self._answer(send, 303, "", headers)
         else:
             await self._answer(send, 403, "This page needs the address that exactshap app printed.", [])
 
@@ -123,10 +125,6 @@ class _Guard:
     def _brings_cookie(self, scope: Scope) -> bool:
         pairs = (pair.strip().partition("=") for pair in _header(scope, b"cookie").split(";"))
         return any(name == _cookie_name(scope) and _same(value, self._cookie) for name, _, value in pairs)
-
-    def _welcome(self, scope: Scope) -> list[tuple[bytes, bytes]]:
-        cookie = f"{_cookie_name(scope)}={self._cookie}; HttpOnly; SameSite=Strict; Path={self._folder}/"
-        return [(b"set-cookie", cookie.encode()), (b"location", f"{self._folder}/".encode())]
 
     @staticmethod
     async def _answer(send: Any, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:

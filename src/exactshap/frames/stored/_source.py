@@ -229,8 +229,13 @@ def _group_bytes(file: StoredFile, group: Any) -> float:
 
 def read_rows(file: SourceFile, start: int, stop: int, types: CsvTypes) -> Any:
     stream = getattr(_OPEN, "stream", None)
-    # Streams only go forward; far ahead, opening again avoids decoding the rows between
-    if stream is None or stream.file != file or stream.position > start or stream.reopens_nearer(start):
+    # Streams only go forward; beyond a whole row group, opening again avoids decoding the rows between
+    if (
+        stream is None
+        or stream.file != file
+        or stream.position > start
+        or bisect_right(file.groups[:-1], start) > bisect_right(file.groups[:-1], stream.position) + 1
+    ):
         file.check()
         stream = _OPEN.stream = _Stream(file, start, types)
     try:
@@ -261,11 +266,6 @@ class _Stream:
         self.position = file.groups[group]  # the next row to return
         self.batches = _batches(file.file, group, types)
         self.left: Any = None
-
-    def reopens_nearer(self, start: int) -> bool:
-        """Say whether opening the file again would skip a whole row group."""
-        here, there = (bisect_right(self.file.groups[:-1], row) for row in (self.position, start))
-        return there > here + 1
 
     def take(self, start: int, stop: int) -> Any:
         arrow = require("pyarrow", "scale", purpose="Reading data")

@@ -212,7 +212,11 @@ def from_solution(
         do = "Pass what exactshap.solve(game) returns"
         raise InputTypeError("`solution` must be a Solution", f"Got {type(solution).__name__}", do)
     n_players = sum(len(players) == 1 for players in solution.sets)
-    rows = solution if _is_batch(solution) else solution.as_batch()
+    # The first axis of a batch's values is that of games. It may be as long as that of sets
+    shape, n_sets = solution.values.shape, len(solution.sets)
+    is_square = shape == (n_sets, n_sets)
+    is_batch = bool(np.ndim(solution.scale)) if is_square else len(shape) == 3 or (len(shape) == 2 and shape[0] != n_sets)
+    rows = solution if is_batch else solution.as_batch()
     many, order = rows.values.ndim == 3, max(map(len, solution.sets), default=1)
     n_rows, n_outputs = len(rows.values), rows.values.shape[-1]
     residual = np.zeros_like(rows.full) if rows.residual is None else rows.residual
@@ -239,14 +243,6 @@ def from_solution(
         approximation_error=rows.approximation_error,
         mask_reason="the values are of a game without a model",
     )
-
-
-def _is_batch(solution: Any) -> bool:
-    """Say whether the first axis of the values is that of games. It may be as long as that of sets."""
-    shape, n_sets = solution.values.shape, len(solution.sets)
-    if len(shape) == 2 and shape == (n_sets, n_sets):
-        return bool(np.ndim(solution.scale))
-    return len(shape) == 3 or (len(shape) == 2 and shape[0] != n_sets)
 
 
 def _tolerance(rows: Any, n_players: int) -> np.ndarray:

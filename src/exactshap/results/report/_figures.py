@@ -167,7 +167,11 @@ def _row(
     row = explanation[i]
     values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
     shown, content = Shown.of(np.abs(values), max_display), cells(row)
-    labels, lengths = [_labelled(row, int(j), content) for j in shown.single], shown.values(values)
+    labels, lengths = [row.feature_names[j] for j in shown.single], shown.values(values)
+    if content is not None:
+        drawn = (content.display[0, j] for j in shown.single)
+        texts = (cell_words(cell) if isinstance(cell, str) else number(float(cell)) for cell in drawn)
+        labels = [f"{name} = {text}" for name, text in zip(labels, texts, strict=True)]
     additive, baseline = explanation.additive, float(row.baseline[0])
     ends = baseline + np.cumsum(lengths)
     return Row(
@@ -182,13 +186,6 @@ def _row(
         response="" if response is None else f"{response[0]} {number(float(response[1][i]))}",
         additive=additive,
     )
-
-
-def _labelled(row: ExplanationData, j: int, shown: Cells | None) -> str:
-    if shown is None:
-        return row.feature_names[j]
-    cell = shown.display[0, j]
-    return f"{row.feature_names[j]} = {cell_words(cell) if isinstance(cell, str) else number(float(cell))}"
 
 
 def _pairs(explanation: ExplanationData, shown: int = 10) -> Pairs | None:
