@@ -104,11 +104,11 @@ def scatter(
     x, colour = prepared.x, prepared.colour
     known = np.isfinite(x.numbers)
     left = missing_place(x.numbers, is_text=x.kind == "text")
-    random, beside = np.random.default_rng(0), np.random.default_rng(1)
+    random, aside = np.random.default_rng(0), np.random.default_rng(1)
     is_named = x.kind == "text" and len(x.categories) <= _NAMES_SHOWN
     width = _JITTER if x.kind == "text" or not known.any() else 0.025 * (float(np.ptp(x.numbers[known])) or 1.0)
     jitter = random.uniform(-_JITTER, _JITTER, len(known)) if is_named else 0.0
-    places = np.where(known, x.numbers + jitter, left + beside.uniform(-width, width, len(known)))
+    places = np.where(known, x.numbers + jitter, left + aside.uniform(-width, width, len(known)))
     shown = np.ones(len(places), bool) if colour is None else np.isfinite(colour.numbers)
     shade: dict[str, Any] = (
         {"color": colours.neutral} if colour is None else {"c": colour.numbers[shown], "cmap": colours.cells()}
