@@ -238,15 +238,12 @@ def linear_step(model: Model) -> Any:
     if known is None or replaced(model, known):
         return None
     name = f"{known.__module__}.{known.__qualname__}"
-    if not name.startswith(LINEAR) and not (name in _MACHINES and _has_one_product(model)):
+    # A kernel machine is linear where its kernel is, and where it is no vote of several.
+    is_machine = name in _MACHINES and model.kernel == "linear" and len(getattr(model, "classes_", ())) <= 2
+    if not name.startswith(LINEAR) and not is_machine:
         return None
     parts = linear_parts(model)
     return parts if parts.link is None else None
-
-
-def _has_one_product(machine: Model) -> bool:
-    """Say whether a kernel machine is linear and not a vote of several."""
-    return machine.kernel == "linear" and len(getattr(machine, "classes_", ())) <= 2
 
 
 # -- constants, and monotone functions of one column -----------------------------------------------------------------------

@@ -77,7 +77,9 @@ def is_map(step: Model) -> bool:
 
 def is_affine(step: Model) -> bool:
     """Say whether a step is a linear map, scales each column or selects some."""
-    return isinstance(step, Weight) or sklearn_name(step) in _MAPS or _is_scaler(step) or is_selection(step)
+    name = sklearn_name(step)
+    scales = name in _SCALERS and not getattr(step, "clip", False)  # clipping is no affine map
+    return isinstance(step, Weight) or name in _MAPS or scales or is_selection(step)
 
 
 def is_selection(step: Model) -> bool:
@@ -95,11 +97,6 @@ def _is_linear(step: Model) -> bool:
     """Say whether a step is a linear model of scikit-learn's own."""
     known = library_class(step, "sklearn")
     return known is not None and f"{known.__module__}.{known.__qualname__}".startswith(LINEAR) and not replaced(step, known)
-
-
-def _is_scaler(step: Model) -> bool:
-    """Say whether a step scales each column and clips nothing. Clipping is no affine map."""
-    return sklearn_name(step) in _SCALERS and not getattr(step, "clip", False)
 
 
 def read_projection(steps: Sequence[Any], request: Request, model: Model) -> Reader:

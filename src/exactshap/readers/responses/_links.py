@@ -168,16 +168,11 @@ _LINKS = {
 }
 
 
-def link_of(name: str) -> Link:
-    """Return an inverse link by its name."""
-    return _LINKS[name]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Response:
     """Describe the response of a model, such as a probability; as ``output=``, what a wrapper makes of a model's score."""
 
-    link: str | None  # a name of :func:`link_of`; None where the score is the response
+    link: str | None  # a name, as of `exactshap.expansions.links`; None where the score is the response
     call: OwnCall  # the documented call that gives it
     unit: str
     # slope, shift: the link's argument is so many times the score, and that is added
@@ -193,7 +188,7 @@ class Response:
     @property
     def inverse(self) -> Link | Isotonic | Votes | Coupled:
         """Return the inverse link."""
-        return self.function or link_of(str(self.link))
+        return self.function or _LINKS[str(self.link)]
 
     def of_scores(self, scores: np.ndarray) -> np.ndarray:
         """Return the response of scores."""
