@@ -568,18 +568,8 @@ def test_two_explanations_or_the_groups_of_one_are_compared(files, capsys, monke
     np.testing.assert_allclose(table["difference"], june.values.mean(axis=0) - may.values.mean(axis=0), rtol=conditioned(1e6))
     assert {"lower", "upper", "mmd_contribution", "mmd_p"} <= set(table)
     assert (files / "change.png").read_bytes()[:4] == b"\x89PNG"
-    typed = [
-        "compare",
-        "may.npz",
-        "june.npz",
-        "--no-drift",
-        "--level",
-        "0.9",
-        "--report",
-        "june.html",
-        "--threshold",
-        "0.00012345678",
-    ]
+    typed = ["compare", "may.npz", "june.npz", "--no-drift", "--level", "0.9", "--report", "june.html"]
+    typed += ["--threshold", "0.00012345678"]
     monkeypatch.setattr(sys, "argv", ["exactshap", *typed])
     assert run(*typed) == 0
     assert "changed beyond the threshold: " in " ".join(capsys.readouterr().out.split())

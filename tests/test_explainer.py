@@ -1,4 +1,3 @@
-import dataclasses
 import time
 import warnings
 from dataclasses import replace
@@ -241,13 +240,11 @@ def test_bounds_of_rows_are_added_to_their_tolerance():
     reader, table = Explainer(MODEL).reader, as_table(X.to_numpy())
     solution, prediction = reader.solve(table, semivalues.find("shapley"), 1), reader.predict(table)
     bounds = np.arange(300.0)
-    exact, loose = (
-        tolerance_of(
-            reader, prediction, dataclasses.replace(solution, part=dataclasses.replace(solution.part, error_bound=bound))
-        )
-        for bound in (0.0, bounds)
-    )
-    np.testing.assert_array_equal(loose, exact + bounds)
+
+    def tolerance(bound):
+        return tolerance_of(reader, prediction, replace(solution, part=replace(solution.part, error_bound=bound)))
+
+    np.testing.assert_array_equal(tolerance(bounds), tolerance(0.0) + bounds)
 
 
 # --- windows, pictures and several inputs: players along named axes ---------------------------------------------------

@@ -14,20 +14,8 @@ from explanation_factory import linear
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 MODEL = Ridge().fit(X, X[:, 0])
-PICTURES = [
-    "waterfall",
-    "beeswarm",
-    "bar",
-    "scatter",
-    "shape",
-    "heatmap",
-    "violin",
-    "intervals",
-    "decision",
-    "image",
-    "text",
-    "interactions",
-]
+PICTURES = ["waterfall", "beeswarm", "bar", "scatter", "shape", "heatmap", "violin", "intervals", "decision"]
+PICTURES += ["image", "text", "interactions"]
 INSIDE = {"Any", "NoReturn", "UnsupportedModule", "have_matplotlib", "matplotlib", "other", "unsupported"}  # no habits
 
 

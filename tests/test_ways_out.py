@@ -140,9 +140,8 @@ def test_rows_as_dicts_are_frames(library):
     np.testing.assert_array_equal(explain(model, [records[0], shuffled[1]], background).values, expected.values)
     text = advice(InputError, lambda: explain(model, [records[0], {"a": 1.0}], background))
     assert "Row 1 differs in 'b'" in text
-    assert explain(
-        model, eval(re.search(r"pandas\.DataFrame\(rows\)", text).group(), {"pandas": pd, "rows": records[:2]}), background
-    ).exact
+    rows = eval(re.search(r"pandas\.DataFrame\(rows\)", text).group(), {"pandas": pd, "rows": records[:2]})
+    assert explain(model, rows, background).exact
 
 
 def test_a_row_as_a_dict():
@@ -158,10 +157,8 @@ def test_pipelines_that_take_dicts(step):
     records = frame.to_dict("records")
     pipeline = make_pipeline(getattr(feature_extraction, step)(), Ridge()).fit(records, Y)
     text = advice(UnsupportedStructureError, lambda: explain(pipeline, records[:2], records[20:40]))
-    found = eval(
-        re.search(r"explain\(.*background\)", text).group(),
-        {"explain": explain, "pipeline": pipeline, "X": records[:2], "background": records[20:40]},
-    )
+    names = {"explain": explain, "pipeline": pipeline, "X": records[:2], "background": records[20:40]}
+    found = eval(re.search(r"explain\(.*background\)", text).group(), names)
     np.testing.assert_allclose(found.prediction, pipeline.predict(records[:2]))
     assert found.exact
 

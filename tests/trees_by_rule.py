@@ -6,29 +6,8 @@ import numpy as np
 
 from exactshap.trees import LeafFunction, RawTree, build
 
-NASTY = [
-    np.nan,
-    np.inf,
-    -np.inf,
-    0.0,
-    -0.0,
-    1e-35,
-    -1e-35,
-    1.1e-35,
-    1e300,
-    -1e300,
-    0.1,
-    np.float32(0.1),
-    1 / 3,
-    2.0,
-    31.0,
-    32.0,
-    33.9,
-    64.0,
-    1e10,
-    -0.5,
-    -1.0,
-]
+NASTY = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-35, -1e-35, 1.1e-35, 1e300, -1e300, 0.1, np.float32(0.1)]
+NASTY += [1 / 3, 2.0, 31.0, 32.0, 33.9, 64.0, 1e10, -0.5, -1.0]
 
 
 def goes_left(trees, q, x):

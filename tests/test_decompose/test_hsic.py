@@ -265,14 +265,11 @@ def test_bad_input_is_refused(X, Y, settings, text):
 def test_one_bandwidth_serves_both_sides_and_each_side_may_have_its_own():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
-    one = decompose_hsic(X, y, bandwidth="column-median")
-    np.testing.assert_array_equal(
-        one.values, decompose_hsic(X, y, bandwidth_x="column-median", bandwidth_y="column-median").values
-    )
-    np.testing.assert_array_equal(
-        decompose_hsic(X, y, bandwidth=0.7, bandwidth_x=[1.0, 2.0]).values,
-        decompose_hsic(X, y, bandwidth_x=[1.0, 2.0], bandwidth_y=0.7).values,
-    )
+    for one, both in (
+        ({"bandwidth": "column-median"}, {"bandwidth_x": "column-median", "bandwidth_y": "column-median"}),
+        ({"bandwidth": 0.7, "bandwidth_x": [1.0, 2.0]}, {"bandwidth_x": [1.0, 2.0], "bandwidth_y": 0.7}),
+    ):
+        np.testing.assert_array_equal(decompose_hsic(X, y, **one).values, decompose_hsic(X, y, **both).values)
     with pytest.raises(TypeError, match="one number or word, for both sides"):
         decompose_hsic(X, y, bandwidth=[1.0, 2.0])
 
@@ -285,9 +282,8 @@ def test_long_work_is_cut_into_blocks_and_the_result_says_so():
     assert cut.details["n_blocks"] == 200
     assert "mean over 200 random blocks of rows" in repr(cut)
     assert decompose_hsic(X[:400], y[:400], estimator="unbiased", settings=small).details["method"] == "exact"
-    assert (
-        decompose_hsic(X[:400], y[:400], n_permutations=19, settings=small).details["method"] == "exact"
-    )  # blocks would be biased
+    # Blocks would be biased
+    assert decompose_hsic(X[:400], y[:400], n_permutations=19, settings=small).details["method"] == "exact"
 
 
 def test_a_missing_cell_is_a_level_of_its_own_on_both_sides():

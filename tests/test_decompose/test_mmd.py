@@ -147,9 +147,8 @@ def test_standard_errors_are_the_jackknife(estimator):
         left = np.array([[*one.values, one.total] for one in left])
         variance = variance + (n - 1) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0)
     errors = [*shares.std_error, shares.total_std_error]
-    np.testing.assert_allclose(
-        errors, np.sqrt(variance), rtol=conditioned(1e6)
-    )  # differences of values 1/n apart: 1e-14 / 1e-5
+    # Differences of values 1/n apart: 1e-14 / 1e-5
+    np.testing.assert_allclose(errors, np.sqrt(variance), rtol=conditioned(1e6))
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,9 @@ def data(n=120, d=4):
 
 def objective(model, X, signs, weights, loss):
     """The penalised loss as a function of (a, b), from the fitted terms' own features."""
-    features = np.concatenate(
-        [
-            t.coefficients / a * t.base.expectation(t.parameters, X[:, list(t.subset)])
-            for t, a in zip(model.terms_, _split(model), strict=True)
-        ],
-        axis=1,
-    )
+    terms = zip(model.terms_, _split(model), strict=True)
+    features = [t.coefficients / a * t.base.expectation(t.parameters, X[:, list(t.subset)]) for t, a in terms]
+    features = np.concatenate(features, axis=1)
     T = features.shape[1]
     gram, start = np.zeros((T, T)), 0
     for t in model.terms_:

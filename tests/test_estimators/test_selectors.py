@@ -42,9 +42,8 @@ def test_a_product_of_two_columns_is_found():
 
 def test_units_do_not_matter():
     one, other = HSICSelector().fit(X, y), HSICSelector().fit(X * 1000.0 ** np.arange(-6, 7), y)
-    np.testing.assert_allclose(
-        one.shares_, other.shares_, rtol=conditioned(1e6), atol=roundings(500)
-    )  # the scales are not powers of two
+    # The scales are not powers of two
+    np.testing.assert_allclose(one.shares_, other.shares_, rtol=conditioned(1e6), atol=roundings(500))
 
 
 @pytest.mark.parametrize(("wanted", "kept"), [(None, 6), (5, 5), (0.2, 2), (1.0, 13), (0.001, 1)])

@@ -40,20 +40,9 @@ ROWS, BACKGROUND = X[:2], X[20:26]
 ROUNDING, SINGLE = 1e-9, 1e-6  # of float64 answers of size 1, and of XGBoost's
 NAMES = (  # of the golden record
     *("LinearRegression", "Lasso", "PoissonRegressor", "SVR", "NuSVR", "KernelRidge", "GP sum of kernels", "tree"),
-    *(
-        "random forest",
-        "extra trees",
-        "gradient boosting",
-        "histogram boosting",
-        "XGBoost",
-        "LightGBM",
-        "CatBoost",
-        "EBM",
-        "LinearGAM",
-    ),
+    *("random forest", "extra trees", "gradient boosting", "histogram boosting", "XGBoost", "LightGBM", "CatBoost"),
+    *("EBM", "LinearGAM"),
 )
-
-
 INEXACT = ("PoissonRegressor", "XGBoost counts", "LightGBM counts")  # their readers reproduce the logarithm
 
 

@@ -121,12 +121,8 @@ def test_theta_of_complex_rows_is_the_largest_value_of_a_function_of_norm_one(ba
     """sup |f(x)| over a' G a <= 1 is sqrt(psi^H G^-1 psi), which grows to theta with the number of terms."""
     rng = np.random.default_rng(0)
     W, real = base.sample(rng, k, 500), rng.normal(size=k)
-    np.testing.assert_allclose(
-        complex_expectation(base, W, real.astype(complex)),
-        base.expectation(W, real[None])[0],
-        rtol=conditioned(1e6),
-        atol=roundings(5),
-    )
+    found, expected = complex_expectation(base, W, real.astype(complex)), base.expectation(W, real[None])[0]
+    np.testing.assert_allclose(found, expected, rtol=conditioned(1e6), atol=roundings(5))
     inverse = np.linalg.pinv(base.kernel(W, W, k), rcond=1e-8, hermitian=True)
     for imaginary in (0.0, 0.2, 0.35):
         x = np.array([1.0, *rng.uniform(-1, 1, size=k - 1)], complex)

@@ -121,9 +121,8 @@ def test_means_of_quantile_forests(name):
     mean_of_leaves = lambda rows: kept.predict(rows, quantiles="mean", aggregate_leaves_first=False)  # noqa: E731
     check(kept, mean_of_leaves, output="mean of leaves")
     words = r"Pass output='mean of leaves', .*quantiles='mean'\), X, background"
-    pooled = refused_with_a_way(
-        words, kept, lambda rows: kept.predict(rows, quantiles="mean"), output="mean"
-    )  # a ratio of sums
+    ratio_of_sums = lambda rows: kept.predict(rows, quantiles="mean")  # noqa: E731
+    pooled = refused_with_a_way(words, kept, ratio_of_sums, output="mean")
     assert np.abs(pooled.prediction - mean_of_leaves(ROWS)).max() > 1e-6
     two = kind(default_quantiles="mean").fit(X, np.c_[SCORE, X.age])
     assert check(two, two.predict).output_names == ("target 0", "target 1")

@@ -81,13 +81,8 @@ def test_hsic_takes_names_of_columns(folder):
 def test_r2_adds_up_over_pieces(folder, game, weight):
     T = frame()
     model = GradientBoostingRegressor(n_estimators=8, random_state=0).fit(T[NAMES], T["y"])
-    found = decompose_r2(
-        model,
-        StoredTable(folder, [*NAMES, "y", "weight"], drop=[] if weight else ["weight"]),
-        "y",
-        sample_weight=weight,
-        game=game,
-    )
+    rows = StoredTable(folder, [*NAMES, "y", "weight"], drop=[] if weight else ["weight"])
+    found = decompose_r2(model, rows, "y", sample_weight=weight, game=game)
     expected = decompose_r2(model, T[NAMES], T["y"], sample_weight=weight and T[weight], game=game)
     assert_close(found.values, expected.values, scale=1.0, n_terms=300)
     assert_close(found.total, expected.total, scale=1.0, n_terms=300)
@@ -192,10 +187,8 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("order", [1, 2])
 def test_mmd_of_pairs_is_that_of_all_rows(two_samples, order, estimator):
     settings = {"order": order, "estimator": estimator, "n_permutations": 19}
-    found, whole = (
-        decompose_mmd(*two_samples, **settings, settings=PairwiseSettings(map=here)),
-        decompose_mmd(*two_samples, **settings),
-    )
+    found = decompose_mmd(*two_samples, **settings, settings=PairwiseSettings(map=here))
+    whole = decompose_mmd(*two_samples, **settings)
     assert_same(found, whole)
     assert found.p_value == whole.p_value
 

@@ -53,14 +53,8 @@ def test_bounds_are_kept_as_scipy_keeps_them(upper, factor):
     bounds = np.array([[-9.0, -9.0, -9.0, 3.0], [9.0, upper, 9.0, 9.0]])
     start = np.array([0.0, 0.0, 0.0, 4.0])
     found = search(misjudged(factor), start, bounds, 300, 1e-14)
-    scipy = minimize(
-        lambda x: (quadratic(x)[0], quadratic(x)[1]()[0]),
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds.T,
-        options={"ftol": 1e-15, "gtol": 1e-12},
-    )
+    settings = {"jac": True, "method": "L-BFGS-B", "bounds": bounds.T, "options": {"ftol": 1e-15, "gtol": 1e-12}}
+    scipy = minimize(lambda x: (quadratic(x)[0], quadratic(x)[1]()[0]), start, **settings)
     np.testing.assert_allclose(found, scipy.x, atol=ITERATED)
 
 
@@ -73,9 +67,8 @@ def test_a_known_curvature_needs_one_evaluation_and_slopes_are_asked_for_where_s
         return value, lambda: (slopes.append(x), more())[1]
 
     found = search(counted, np.full(4, 1.5), WIDE, 300, 1e6)
-    np.testing.assert_allclose(
-        found, 2.0, atol=roundings(5_000)
-    )  # the promised gain is below 1e6: the step is the last, and not evaluated
+    # The promised gain is below 1e6: the step is the last, and not evaluated
+    np.testing.assert_allclose(found, 2.0, atol=roundings(5_000))
     assert len(values) == 1
     values.clear(), slopes.clear()
     search(lambda x: (counted(x)[0], counted(x)[1]), np.full(4, 1.5), WIDE, 300, 1e-9)

@@ -59,15 +59,9 @@ def test_row_weights_are_the_share_of_the_kernel_over_the_rows_of_a_size(d, pair
 @pytest.mark.parametrize("d", [1020, 1030, 2000])
 def test_unbiased_contributions_against_rational_arithmetic(d, index):
     """D_T(S) / P(S), term by term."""
-    semivalue = find(index)
-    problem = RegressionProblem(
-        checked_calls(OracleGame(lambda masks: masks.sum(axis=1), d), None, None),
-        np.random.default_rng(0),
-        semivalue,
-        2,
-        (*player_sets(d, 1)[:3], (0, 1), (0, d - 1)),
-        SamplingSettings(estimator="unbiased"),
-    )
+    calls = checked_calls(OracleGame(lambda masks: masks.sum(axis=1), d), None, None)
+    sets, settings = (*player_sets(d, 1)[:3], (0, 1), (0, d - 1)), SamplingSettings(estimator="unbiased")
+    problem = RegressionProblem(calls, np.random.default_rng(0), find(index), 2, sets, settings)
     problem.grow(26)
     assert {int(mask[[0, 1]].sum()) for mask in problem.masks} == {0, 1, 2}
     assert problem.draws.is_drawn[1:-1].all()
@@ -122,10 +116,8 @@ def test_errors_of_many_players_are_of_the_reported_size(estimator, d, budget):
     found = solve(OracleGame(game, d), budget=budget, estimator=estimator, random_state=0, **settings)
     assert found.n_evaluations <= budget
     ratio = np.mean((found.values - exact) ** 2) / np.mean(found.std_error**2)
-    low = (
-        limits[0] if estimator == "unbiased" else 0.0
-    )  # games smoother than the prior of a process: its errors may be too large
-    assert low <= ratio <= limits[1]
+    # Games smoother than the prior of a process: its errors may be too large
+    assert (limits[0] if estimator == "unbiased" else 0.0) <= ratio <= limits[1]
 
 
 def test_products_of_many_players():
@@ -141,9 +133,8 @@ def test_products_of_many_players():
 def test_functions_of_many_columns_end_to_end():
     rng = np.random.default_rng(0)
     X, slopes = rng.normal(size=(9, 1030)), rng.normal(size=1030)
-    explanation = exactshap.Explainer(lambda rows: rows @ slopes + rows[:, 0] * rows[:, 1], X[:5], budget=1500, random_state=0)(
-        X[5:6]
-    )
+    function = lambda rows: rows @ slopes + rows[:, 0] * rows[:, 1]  # noqa: E731
+    explanation = exactshap.explain(function, X[5:6], X[:5], budget=1500, random_state=0)
     row, mean = X[5], X[:5].mean(axis=0)
     exact = slopes * (row - mean)
     both, neither = row[0] * row[1], (X[:5, 0] * X[:5, 1]).mean()

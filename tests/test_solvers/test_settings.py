@@ -187,16 +187,8 @@ def test_where_the_search_starts_changes_values_by_less_than_their_errors():
 )
 def test_units_of_the_game_change_no_bit(settings):
     """Squares of such numbers are no floats; errors of polynomials and of unbiased estimates were NaN and infinite."""
-    tiny, huge = (
-        solve(
-            OracleGame(lambda masks, unit=unit: unit * value(masks), N_PLAYERS),
-            budget=24,
-            random_state=1,
-            method="regression",
-            **settings,
-        )
-        for unit in np.ldexp(1.0, [-900, 1000])
-    )
+    games = [OracleGame(lambda masks, unit=unit: unit * value(masks), N_PLAYERS) for unit in np.ldexp(1.0, [-900, 1000])]
+    tiny, huge = (solve(game, budget=24, random_state=1, method="regression", **settings) for game in games)
     for name in ("values", "std_error"):
         np.testing.assert_array_equal(np.ldexp(getattr(tiny, name), 900), np.ldexp(getattr(huge, name), -1000))
     assert tiny.values.any()

@@ -237,14 +237,8 @@ def test_polynomials_that_fit_by_chance_say_so(order):
         n, weights, quota = int(rng.integers(4, 8)), rng.integers(1, 4, size=7), rng.uniform(1.0, 6.0)
         game = OracleGame(lambda masks, w=weights[:n], q=quota: 1.0 * (masks @ w > q), n)
         exact = solve(game, method="enumeration").values
-        found = solve(
-            game,
-            method="regression",
-            estimator="polynomial",
-            polynomial_order=order,
-            budget=int(rng.integers(2 * n, 2**n - 1)),
-            random_state=seed,
-        )
+        settings = {"estimator": "polynomial", "polynomial_order": order, "budget": int(rng.integers(2 * n, 2**n - 1))}
+        found = solve(game, method="regression", random_state=seed, **settings)
         missed = np.abs(found.values - exact)
         assert np.all((missed < 1e-9) | (missed <= 20.0 * found.std_error))
         small += np.isfinite(found.std_error).all()

@@ -176,12 +176,8 @@ def test_values_of_few_interactions_are_exact_with_errors_of_what_no_call_has_me
     sets, coefficients = random_terms(rng, d, 12, 2)
     value, exact = of_terms(d, sets, coefficients)
     seen = []
-    found = solve(
-        OracleGame(lambda masks: (seen.append(masks.copy()), value(masks))[1], d),
-        budget=calls,
-        random_state=0,
-        method="regression",
-    )
+    game = OracleGame(lambda masks: (seen.append(masks.copy()), value(masks))[1], d)
+    found = solve(game, budget=calls, random_state=0, method="regression")
     assert "terms, exact on every call left out" in found.method
     assert_close(found.values, exact, scale=np.abs(coefficients).sum(), n_terms=calls)
     pairs = np.unique(np.concatenate(seen), axis=0)
