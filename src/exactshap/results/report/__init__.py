@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from exactshap.results.report._card import write_card as write_card
 from exactshap.results.report._figures import difference_bars as difference_bars
 from exactshap.results.report._page import check_report_path as check_report_path
 from exactshap.results.report._page import render as render
+from exactshap.results.report._page import write_card as write_card
 from exactshap.results.report._page import write_report as write_report
 from exactshap.results.report._svg import Scale as Scale
 from exactshap.results.report._svg import minus_signs as minus_signs
