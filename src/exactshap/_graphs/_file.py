@@ -221,7 +221,10 @@ class OnnxFile:
         proto = parse(self.content, self.name)
         inputs = tuple(_inputs(proto, n_columns))
         width = sum(columns for _, _, columns in inputs)
-        states = walk(proto, _first_columns(proto, inputs), range(width) if players is None else players)
+        kinds = {entry.name: entry.type.tensor_type.elem_type for entry in proto.graph.input}
+        columns = np.split(np.arange(width), np.cumsum([n for _, _, n in inputs])[:-1])
+        first = {name: Columns(own, kinds[name]) for (name, _, _), own in zip(inputs, columns, strict=True)}
+        states = walk(proto, first, range(width) if players is None else players)
         output, score = _explained(proto, states, self.name)
         source = score.node.input[0]
         is_front = source in {name for name, _, _ in inputs}
@@ -248,12 +251,6 @@ def _inputs(proto: Foreign, n_columns: int | None) -> Iterable[Input]:
             do = "Pass background=: its columns are counted"
             raise UnsupportedStructureError(f"The file does not say how many columns {entry.name!r} has", do=do)
         yield entry.name, DTYPES[kind.elem_type], int(width)
-
-
-def _first_columns(proto: Foreign, inputs: Sequence[Input]) -> dict[str, Columns]:
-    kinds = {entry.name: entry.type.tensor_type.elem_type for entry in proto.graph.input}
-    ends = np.cumsum([width for _, _, width in inputs])
-    return {name: Columns(np.arange(end - width, end), kinds[name]) for (name, _, width), end in zip(inputs, ends, strict=True)}
 
 
 def _explained(proto: Foreign, states: dict[str, Any], name: str) -> tuple[str, Score]:

@@ -220,12 +220,14 @@ def from_solution(
     many, order = rows.values.ndim == 3, max(map(len, solution.sets), default=1)
     n_rows, n_outputs = len(rows.values), rows.values.shape[-1]
     residual = np.zeros_like(rows.full) if rows.residual is None else rows.residual
+    ends, eps = np.abs(rows.full) + np.abs(rows.empty), float(np.finfo(float).eps)
+    size = ends if ends.ndim == 1 else ends.max(axis=1, initial=0.0)
     return cls(
         values=rows.values[:, :n_players],
         baseline=rows.empty,
         prediction=rows.full,
         residual=residual,
-        tolerance=_tolerance(rows, n_players),
+        tolerance=np.asarray(ROUNDINGS * eps * (n_players + 1) * (np.asarray(rows.scale) + size) + rows.error_bound),
         feature_names=_names("player_names", player_names, n_players, "player"),
         output_names=_names("output_names", output_names, n_outputs, "output") if many else None,
         value_function="game",
@@ -243,13 +245,6 @@ def from_solution(
         approximation_error=rows.approximation_error,
         mask_reason="the values are of a game without a model",
     )
-
-
-def _tolerance(rows: Any, n_players: int) -> np.ndarray:
-    ends = np.abs(rows.full) + np.abs(rows.empty)
-    size = ends if ends.ndim == 1 else ends.max(axis=1, initial=0.0)
-    eps = float(np.finfo(float).eps)
-    return np.asarray(ROUNDINGS * eps * (n_players + 1) * (np.asarray(rows.scale) + size) + rows.error_bound)
 
 
 def _names(what: str, names: Sequence[str] | None, n: int, noun: str) -> tuple[str, ...]:

@@ -110,7 +110,10 @@ def waterfall(plot: Plotted, i: int = 0, *, max_display: int = 10, output: int |
     for place, (start, value, text) in enumerate(zip(prepared.starts, prepared.values, texts, strict=True)):
         colour = colours.of_sign(value)
         if value:  # zero has no bar
-            ax.fill(*_arrow(start, value, place, head), color=colour, linewidth=0, zorder=2)
+            end = start + value
+            neck = end - np.sign(value) * min(head, abs(value))
+            heights = [place - 0.36, place - 0.36, place, place + 0.36, place + 0.36]
+            ax.fill([start, neck, end, neck, start], heights, color=colour, linewidth=0, zorder=2)
         write_at_tip(ax, text, start + value, place, is_left=value < 0, color=colour if value else "gray")
         ax.plot(
             [start] * 2, [place - 0.4, place + 1.4 if place < n - 1 else place + 0.6], color="#bbbbbb", linewidth=0.7, zorder=1
@@ -120,12 +123,6 @@ def waterfall(plot: Plotted, i: int = 0, *, max_display: int = 10, output: int |
     _name_ends(prepared, ax)
     ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
     return fitted(without_frame(ax), title=game_words(rows))
-
-
-def _arrow(start: float, value: float, place: int, head: float) -> tuple[list[float], list[float]]:
-    end = start + value
-    neck = end - np.sign(value) * min(head, abs(value))
-    return [start, neck, end, neck, start], [place - 0.36, place - 0.36, place, place + 0.36, place + 0.36]
 
 
 def _name_ends(prepared: Waterfall, ax: Axes) -> None:
