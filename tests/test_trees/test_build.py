@@ -92,6 +92,11 @@ def test_values_that_no_row_reaches_may_be_anything():
     assert np.isfinite(made(replace(chain(3), value=value)).value).all()
 
 
+def test_values_are_taken_in_any_layout():
+    value = np.asfortranarray(np.arange(14.0).reshape(7, 2))
+    np.testing.assert_array_equal(made(replace(chain(3), value=value), constant=np.zeros(2)).value[-1], value[-1])
+
+
 # --- routing by the rules in words ------------------------------------------------------------------------------------
 
 

@@ -130,7 +130,7 @@ def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
         cover=_chain(raw, "cover", float),
         missing=_chain(raw, "missing", np.int8),
         zero_is_missing=_chain(raw, "zero_is_missing", bool),
-        value=np.concatenate(values) if values else np.empty((0, n_outputs)),
+        value=np.ascontiguousarray(np.concatenate([np.empty((0, n_outputs)), *values])),
     )
     return RawForest(nodes, np.array([tree.output for tree in raw], np.int64), sets, _functions(raw, offset))
 
