@@ -26,6 +26,7 @@ from exactshap.solvers.sampled.process import (
 )
 from exactshap.solvers.sampled.process._evidence import (
     COUNTED_OUTPUTS,
+    IMPOSSIBLE,
     JITTER,
     Evidence,
     FittedHalf,
@@ -73,6 +74,14 @@ def test_gradients_against_differences(signs):
         step = 1e-6 * (np.arange(6) == j)
         difference = (function(logs + step)[0] - function(logs - step)[0]) / 2e-6
         assert gradient[j] == pytest.approx(difference, rel=DIFFERENCES, abs=DIFFERENCES)
+
+
+def test_a_covariance_that_cannot_be_factorised_leaves_the_prior(monkeypatch):
+    posterior = some_posterior((-1, 1))
+    monkeypatch.setattr(Evidence, "at", lambda *given: None)
+    assert posterior(posterior.typical)[0] == IMPOSSIBLE
+    found = find_relevances(posterior.points, posterior.halves, start=posterior.typical + 1.0)
+    np.testing.assert_allclose(found, posterior.typical, rtol=roundings(100))
 
 
 def slow_information(posterior, logs, sign, k):

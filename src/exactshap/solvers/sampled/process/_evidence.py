@@ -200,14 +200,14 @@ class Posterior:
     def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
         """Return its value, and a function for its gradient (d + 1,) and approximate curvature (d + 1, d + 1)."""
         theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
-        evidences = [Evidence.at(self.points, half, theta, white) for half in self.halves]
-        known = [evidence for evidence in evidences if evidence is not None]
+        halves = [Evidence.at(self.points, half, theta, white) for half in self.halves]
         pull = self.precision @ (logs - self.typical)
-        value = sum(evidence.value() for evidence in known) + 0.5 * float(pull @ (logs - self.typical))
+        known = [half for half in halves if half is not None]
+        if len(known) < len(halves):  # a value that is not acceptable, so that the search tries a shorter step
+            return IMPOSSIBLE, lambda: (pull, self.precision)
 
         def slopes() -> tuple[np.ndarray, np.ndarray]:
-            gradients, curvatures = zip(*[evidence.slopes() for evidence in known], strict=True)
+            gradients, curvatures = zip(*[half.slopes() for half in known], strict=True)
             return np.add.reduce(gradients) + pull, np.add.reduce(curvatures) + self.precision
 
-        # A value that is not acceptable, so that the search tries a shorter step
-        return value if len(known) == len(evidences) else IMPOSSIBLE, slopes
+        return sum(half.value() for half in known) + 0.5 * float(pull @ (logs - self.typical)), slopes
