@@ -116,13 +116,9 @@ class Factors:
         """Return the arrays that the compiled kernels read."""
         self._refuse_radial()
         kinds = np.array([KERNELS[name] for name in self.kernels], np.int64)
-        return Handle(FactorArrays(np.ascontiguousarray(self.columns), kinds, self.scales, self.starts))
-
-    @property
-    def scales(self) -> np.ndarray:
-        """Return what multiplies a difference (n_columns,): 1 / sigma, for the Gaussian 1 / (sqrt(2) sigma)."""
-        gaussian = np.array([name == "rbf" for name in self.kernels])
-        return np.where(gaussian, np.sqrt(0.5), 1.0) / self.bandwidths
+        # A difference is multiplied by 1 / sigma, of the Gaussian by 1 / (sqrt(2) sigma).
+        scales = np.where(kinds == KERNELS["rbf"], np.sqrt(0.5), 1.0) / self.bandwidths
+        return Handle(FactorArrays(np.ascontiguousarray(self.columns), kinds, scales, self.starts))
 
     def _refuse_radial(self) -> None:
         """Refuse to take a function of one distance for a product over the columns."""

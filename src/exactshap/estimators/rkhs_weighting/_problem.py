@@ -234,31 +234,21 @@ def lasso(problem: WeightingProblem) -> np.ndarray:
     return model.fit(features, problem.y, sample_weight=problem.weights).coef_
 
 
-def gradient(problem: WeightingProblem) -> np.ndarray:
-    r"""Run stochastic functional gradient descent with averaging.
+def descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
+    r"""Run stochastic functional gradient descent with averaging, or take greedy steps: each term in random order is one.
 
-    Each term in random order is one step.
-
-    Step t moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
+    A step t of the gradient moves the weight function by :math:`-\eta\, \overline{(h(x) - y)\, \phi(w_t, x)}\, K(w_t, \cdot)`, shrinks it by
     :math:`1 - \eta \lambda`, projects it onto the ball of norm B = sqrt(m) / theta, and the running average is returned. The
     step is eta = B / (rho kappa sqrt(T)), or 1 / (lambda (t + 1)) where that is smaller; rho = max |y| is the slope of the loss at 0.
     theta and kappa are averages over the drawn parameters, maximised over the rows, so that no closed form is needed.
 
     .. math:: \theta^2 = \max_x \overline{\phi(w_t, x)\, E_w[K(w_t, w)\, \phi(w, x)]}, \qquad \kappa^2 = \max_x \overline{\phi(w_t, x)^2}
-    """
-    return _descent(problem, greedy_steps=False)
 
-
-def greedy(problem: WeightingProblem) -> np.ndarray:
-    r"""Take greedy steps: each new term gets the coefficient that minimises the regularised loss along its direction.
+    A greedy step gives a new term the coefficient that minimises the regularised loss along its direction:
 
     .. math:: a = -\frac{\overline{((1-\lambda) h(x) - y)\, h_w(x)} + \lambda (1 - \lambda)\, \alpha(w)}
               {\overline{h_w(x)^2} + \lambda K(w, w)}, \qquad \alpha \leftarrow (1 - \lambda)\, \alpha + a K(w, \cdot)
     """
-    return _descent(problem, greedy_steps=True)
-
-
-def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
     features = np.concatenate([block[0] for block in problem.blocks()])
     weights = problem.weights / problem.total
     # Terms are stored by group; the steps visit them in random order.
@@ -293,7 +283,7 @@ def _descent(problem: WeightingProblem, *, greedy_steps: bool) -> np.ndarray:
 
 
 def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Return phi(w_t, x) (n, T), the radius B and the step size of :func:`gradient`."""
+    """Return phi(w_t, x) (n, T), the radius B and the step size of :func:`descent`."""
     scatter = np.concatenate(
         [group.base.predictor(group.parameters, problem.X[:, list(group.subset)]) for group in problem.groups], axis=1
     )
@@ -308,8 +298,8 @@ def _gradient_constants(problem: WeightingProblem, features: np.ndarray) -> tupl
 SOLVERS: dict[str, Callable[[WeightingProblem], np.ndarray]] = {
     "least_squares": least_squares,
     "lasso": lasso,
-    "gradient": gradient,
-    "greedy": greedy,
+    "gradient": functools.partial(descent, greedy_steps=False),
+    "greedy": functools.partial(descent, greedy_steps=True),
 }
 
 

@@ -126,18 +126,16 @@ class Streamed(Strategy):
             tiles, rows = 0.0, 0  # none is made
         n_sets = count_sets(machine.n_players, order)
         sums = n_rows * (3.0 * machine.n_outputs * n_sets + 2.0 * columns) + 32.0 * (6 * machine.n_players + n_sets)
-        return 8.0 * (self._copies() * (tiles * tile + rows) + 0.3 * float(columns > MAX_EQUAL_COLUMNS) * rows + sums)
+        parts = [part.component for part in machine.expansion.parts]
+        summed = any(part.absolute is not None or part.chi2 is not None or part.cauchy for part in parts)
+        # Arrays of factors at once: products of columns and sums of exponents need a second.
+        copies = 1.1 + float(summed) + float(machine.has_groups)
+        return 8.0 * (copies * (tiles * tile + rows) + 0.3 * float(columns > MAX_EQUAL_COLUMNS) * rows + sums)
 
     @property
     def _block_values(self) -> int:
         """Return the number of factors of a sub-block of rows."""
         return BLOCK_VALUES if len(self.machine.mixture) > 1 else ALONE_VALUES
-
-    def _copies(self) -> float:
-        """Return the number of arrays of factors at once: products of columns and sums of exponents need a second."""
-        parts = [part.component for part in self.machine.expansion.parts]
-        summed = any(part.absolute is not None or part.chi2 is not None or part.cauchy for part in parts)
-        return 1.1 + float(summed) + float(self.machine.has_groups)
 
     def cost(self, few: np.ndarray, n_rows: int, semivalue: Semivalue, order: int, n_blocks: int) -> Cost:
         """Time a few rows with some of the background, and multiply. The cost is linear in both."""

@@ -107,18 +107,14 @@ def solve_additive(game: AdditiveGame, semivalue: Semivalue, order: int) -> Solu
 
     Cost O(sum_I |I|^order 2^|I|) per row, whatever the number of players (STAR-SHAP, Theorem 3.1).
     """
-    n_rows = 1 if game.n_rows is None else game.n_rows
-    part = solve_stacks(stacks_of(game), game.n_players, n_rows, game.n_outputs, semivalue, order)
-    return part.finish_game(game, semivalue, order, constant=game.constant)
-
-
-def stacks_of(game: AdditiveGame) -> Iterable[Stack]:
-    """Yield the game's terms, grouped by their number of players."""
-    by_size: dict[int, list[int]] = {}
+    n_rows, by_size = 1 if game.n_rows is None else game.n_rows, dict[int, list[int]]()
     for l, subset in enumerate(game.subsets):
         by_size.setdefault(len(subset), []).append(l)
-    for chosen in by_size.values():
-        yield Stack(tuple(game.subsets[l] for l in chosen), np.stack([game.tables[l] for l in chosen]))
+    stacks = (
+        Stack(tuple(game.subsets[l] for l in chosen), np.stack([game.tables[l] for l in chosen])) for chosen in by_size.values()
+    )
+    part = solve_stacks(stacks, game.n_players, n_rows, game.n_outputs, semivalue, order)
+    return part.finish_game(game, semivalue, order, constant=game.constant)
 
 
 def solve_stacks(
