@@ -22,27 +22,20 @@ _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
 
 def pooled_names(tables: Sequence[Table | StoredTable], owners: Sequence[str], fallback: str = "x") -> tuple[str, ...]:
     """Return the common column names of some tables, or refuse them."""
-    first = tables[0]
+    first, names = tables[0], tables[0].names
     for table, owner in zip(tables[1:], owners[1:], strict=True):
+        text, do = f"`{owners[0]}` and `{owner}` must have the same columns", "Select the common columns of both"
         if table.n_columns != first.n_columns:
-            raise InputError(
-                f"`{owners[0]}` and `{owner}` must have the same columns",
-                f"Got {first.n_columns} and {table.n_columns}",
-                "Select the common columns of both",
-            )
-        if table.names is not None and first.names is not None and table.names != first.names:
-            raise InputError(_difference(owners[0], first.names, owner, table.names))
+            raise InputError(text, f"Got {first.n_columns} and {table.n_columns}", do)
+        if table.names is None or names is None or table.names == names:
+            continue
+        missing, extra = [n for n in names if n not in table.names], [n for n in table.names if n not in names]
+        if missing or extra:
+            raise InputError(text, f"Only in `{owners[0]}`: {missing}; only in `{owner}`: {extra}", do)
+        text = f"`{owners[0]}` and `{owner}` must have their columns in the same order"
+        raise InputError(text, f"`{owner}` holds {list(table.names)}", f"Pass {owner}[{list(names)}]")
     named = next((table.names for table in tables if table.names is not None), None)
     return named or tuple(f"{fallback}{j}" for j in range(first.n_columns))
-
-
-def _difference(one: str, names: tuple[str, ...], other: str, others: tuple[str, ...]) -> str:
-    missing, extra = [n for n in names if n not in others], [n for n in others if n not in names]
-    if missing or extra:
-        got = f"Only in `{one}`: {missing}; only in `{other}`: {extra}"
-        return message(f"`{one}` and `{other}` must have the same columns", got, "Select the common columns of both")
-    got = f"`{other}` holds {list(others)}"
-    return message(f"`{one}` and `{other}` must have their columns in the same order", got, f"Pass {other}[{list(names)}]")
 
 
 def encode_columns(

@@ -12,16 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from exactshap._runtime.checks import check_parameters, sample_weights
-from exactshap._runtime.types import Column, Model, TableLike
+from exactshap._runtime.types import Column, TableLike
 from exactshap.errors import InputError
 from exactshap.estimators.rkhs_weighting._problem import WeightingProblem, kept_terms, pieces_of
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor, WeightingSettings
 
 LOSSES = ("logistic", "hinge")
-
-
-def _gives_probabilities(model: Model) -> bool:
-    return bool(model.loss == "logistic")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -144,7 +140,7 @@ class RKHSWeightingClassifier(ClassifierMixin, WeightingSettings):
         """Return f(x) (n_rows,): log-odds (logistic loss) or a margin (hinge)."""
         return self._function(X)
 
-    @available_if(_gives_probabilities)
+    @available_if(lambda model: model.loss == "logistic")
     def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return probabilities of classes (n_rows, 2), for the logistic loss only."""
         from scipy.special import expit

@@ -30,11 +30,10 @@ def read(feature_map: Model, linear: Model, parts: Foreign, request: Request, mo
     if sklearn_name(feature_map) == "Nystroem":
         return _nystroem(model, request, feature_map, linear, parts)
     if request.outer_response is None:
-        return FourierReader(feature_map, request, parts, *_chosen(linear, parts, request), model)
+        return FourierReader(feature_map, linear, parts, request, model)
     from exactshap.readers.responses import HybridScores, of_score
 
-    own = of_score(request)
-    score = FourierReader(feature_map, own, parts, *_chosen(linear, parts, own), model)
+    score = FourierReader(feature_map, linear, parts, of_score(request), model)
     return sampled(model, score, HybridScores(score.hybrids), request)
 
 
@@ -83,16 +82,8 @@ class FourierReader(Reader):
     .. math:: \cos\Bigl(\sum_j w_{jl} x_j + \beta_l\Bigr) = \mathrm{Re}\; e^{i \beta_l} \prod_j e^{i w_{jl} x_j}
     """
 
-    def __init__(
-        self,
-        feature_map: Model,
-        request: Request,
-        parts: Foreign,
-        outputs: Outputs,
-        coefficients: np.ndarray,
-        intercept: np.ndarray,
-        pipeline: Model,
-    ) -> None:
+    def __init__(self, feature_map: Model, linear: Model, parts: Foreign, request: Request, pipeline: Model) -> None:
+        outputs, coefficients, self.intercept = _chosen(linear, parts, request)
         request.refuse_options(owner=type(feature_map).__name__)
         self.frequencies, self._pipeline = np.asarray(feature_map.random_weights_, float), pipeline
         self._call = outputs.call(parts.method)
@@ -110,7 +101,6 @@ class FourierReader(Reader):
         )
         amplitude = np.sqrt(2.0 / self.frequencies.shape[1])
         self.coefficients = amplitude * coefficients * np.exp(1j * np.asarray(feature_map.random_offset_, float))
-        self.intercept = intercept
         self._absent = self._factors(self.traits.reference.numeric(what="background"))
 
     def _phases(self, X: np.ndarray) -> np.ndarray:
