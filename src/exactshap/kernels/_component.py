@@ -189,6 +189,8 @@ class Component:
 
     def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return the kernel matrix (n, m), amplitude included: by its definition."""
+        if self._is_constant:  # without factors of all columns
+            return np.full((len(X), len(Y)), self.amplitude)
         X, columns = np.ascontiguousarray(X), np.ascontiguousarray(Y.T)
         exponent = None if self.exponential_rates() is None else self._exponent(X, columns)
         # One exponential serves all columns
