@@ -13,7 +13,6 @@ import numpy as np
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.slices import slices
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise._direct import direct_sums, hsic_of_sums, whole_kernel
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
     PairwiseSettings,
@@ -32,10 +31,13 @@ from exactshap.decompose.pairwise._factors import (
     Factors,
     PanelBlock,
     add_sides,
+    direct_sums,
     fill_joint_contributions,
     fill_node_products,
     fill_permuted_weights,
     fill_products,
+    hsic_of_sums,
+    whole_kernel,
 )
 from exactshap.decompose.pairwise._panels import (
     Run,

@@ -11,7 +11,6 @@ import numpy as np
 
 from exactshap._runtime.checks import checked_generator
 from exactshap._runtime.types import PerColumn, RandomState, TableLike
-from exactshap.decompose.pairwise._direct import kernel_sum, mmd_of_sums
 from exactshap.decompose.pairwise._estimate import (
     Estimate,
     PairwiseSettings,
@@ -24,7 +23,15 @@ from exactshap.decompose.pairwise._estimate import (
     joint_values,
     rows_of_blocks,
 )
-from exactshap.decompose.pairwise._factors import LANES, Factors, PanelBlock, add_contributions, add_sides
+from exactshap.decompose.pairwise._factors import (
+    LANES,
+    Factors,
+    PanelBlock,
+    add_contributions,
+    add_sides,
+    kernel_sum,
+    mmd_of_sums,
+)
 from exactshap.decompose.pairwise._panels import (
     Run,
     add_up_gaussians,

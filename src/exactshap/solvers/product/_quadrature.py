@@ -62,7 +62,10 @@ def solve_terms(
     relative, most = np.zeros(n_rows), 0
     for size, offset in zip(set_sizes(order), np.cumsum([0, *counts[:-1]]), strict=True):
         measure, degree = semivalue.of_size(size, order), n_players - size
-        needed = _node_counts(measure, degree, spread, all_nodes)
+        # For each row the fewest nodes that truncate below rounding, 0 for exact rules
+        exact = degree // 2 + 1
+        fewest = np.array([exact if all_nodes else enough_nodes(float(s), degree, measure) for s in spread], int)
+        needed = np.where(fewest < exact, fewest, 0)
         # Rows that need equally many nodes are solved together
         for n_nodes in sorted(set(needed.tolist())):
             rows = np.flatnonzero(needed == n_nodes)
@@ -80,14 +83,6 @@ def solve_terms(
                 relative[rows] = np.maximum(relative[rows], [coarse_bound(s, n_nodes, measure) for s in spread[rows]])
     error_bound = 2.0**order * relative * scale
     return Part(values, empty, full, "quadrature", error_bound=error_bound, scale=scale, n_nodes=most)
-
-
-def _node_counts(measure: Measure, degree: int, spread: np.ndarray, all_nodes: bool) -> np.ndarray:
-    """Return for each row the fewest nodes that truncate below rounding, 0 for exact rules."""
-    if all_nodes:
-        return np.zeros(len(spread), int)
-    counts = np.array([enough_nodes(float(s), degree, measure) for s in spread], int)
-    return np.where(counts < degree // 2 + 1, counts, 0)
 
 
 def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> list[np.ndarray]:
