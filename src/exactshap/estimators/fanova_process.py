@@ -183,7 +183,10 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         # The components read these attributes, so they are set for each candidate; the best ones are set below.
         for scales, strength in itertools.product(self._length_scales(X), self._strengths()):
             self.length_scale_, self.strength_ = scales, strength
-            self._means = _column_means(X, scales)
+            means = np.stack([_gauss(x, x, scale).mean(axis=1) for x, scale in zip(X.T, scales, strict=True)])
+            roots = np.sqrt(means.mean(axis=1))
+            # Normalised mu_j of the training rows, and roots of their means
+            self._means = means / roots[:, None], roots
             fitted = _profile(np.prod([1.0 + h for h in self._components(X)], axis=0), target, self.noise)
             if best is None or fitted[0] > best[0][0]:
                 best = fitted, scales, strength, self._means
@@ -342,13 +345,6 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
 def _gauss(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
     return np.exp(-0.5 * np.subtract.outer(a, b) ** 2 / scale**2)
-
-
-def _column_means(X: np.ndarray, scales: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return normalised mu_j of the training rows, and roots of their means."""
-    means = np.stack([_gauss(x, x, scale).mean(axis=1) for x, scale in zip(X.T, scales, strict=True)])
-    roots = np.sqrt(means.mean(axis=1))
-    return means / roots[:, None], roots
 
 
 def _profile(kernel: np.ndarray, target: np.ndarray, noise: float | str) -> tuple[float, float, float]:

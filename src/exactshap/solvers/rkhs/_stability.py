@@ -153,22 +153,15 @@ def conditional_stability(
     """
     n_outputs, d = parts[0][1].shape[0], len(players)
     change = _checked_change(delta, parts[0][2].shape[0])
-    known = _conditioning_falls_to([component for component, _, _ in parts], change, players)
+    # The smallest value of the conditioning kernel
+    factors = [component.factors(np.zeros((1, len(change))), change[:, None])[0, :, 0] for component, _, _ in parts]
+    shares = np.abs([component.amplitude for component, _, _ in parts])
+    shares = shares / sum(shares)
+    known = np.prod([sum(w * f[list(own)].prod() for w, f in zip(shares, factors, strict=True)) for own in players])
     norm = 1.0 / (2.0 * np.sqrt(eta))
     own = np.array([_falls_to(component, change) for component, _, _ in parts])
     moves = np.sqrt(2.0 * (1.0 - own)) / d + 2.0 * (1.0 - 1.0 / d) * norm * np.sqrt(2.0 * (1.0 - own * known))
     return _of_parts(parts, moves.tolist(), change, np.zeros(n_outputs), np.zeros(n_outputs))
-
-
-def _conditioning_falls_to(components: Sequence[Component], change: np.ndarray, players: Sequence[Sequence[int]]) -> float:
-    """Return the smallest value of the conditioning kernel."""
-    factors = [part.factors(np.zeros((1, len(change))), change[:, None])[0, :, 0] for part in components]
-    total = sum(abs(part.amplitude) for part in components)
-    means = [
-        sum(abs(part.amplitude) / total * f[list(columns)].prod() for part, f in zip(components, factors, strict=True))
-        for columns in players
-    ]
-    return float(np.prod(means))
 
 
 def _squared_norm(component: Component, coefficients: np.ndarray, points: np.ndarray) -> np.ndarray:
