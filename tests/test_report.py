@@ -217,11 +217,11 @@ def test_features_are_ordered_by_strength_and_text_has_no_shade():
     assert list(view.strength) == sorted(view.strength, reverse=True)
     j = view.names.index("b")
     assert np.isnan(view.numbers[:, j]).all()
-    assert [plot.categories for plot in view.dependences if plot.name == "b"] == [("u", "v")]
+    assert [axis.categories for axis, _ in view.dependences if axis.name == "b"] == [("u", "v")]
     truths = prepared(linear(X, names=list("abc"), data=data.assign(a=X[:, 0] > 0)))
     gaps = prepared(linear(X, names=list("abc"), data=data.assign(a=pandas.array([None, True] * 10, dtype="boolean"))))
     for drawn in (truths, gaps):
-        assert {plot.name: plot.categories for plot in drawn.dependences} == {
+        assert {axis.name: axis.categories for axis, _ in drawn.dependences} == {
             "a": ("False", "True"),
             "b": ("u", "v"),
             "c": None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -105,12 +106,9 @@ def _columns_and_rows(data: TableLike, what: str) -> tuple[list[Any], int]:
 def _refuse_repeated(names: list[Any], what: str) -> None:
     if len(set(names)) == len(names):
         return
-    seen: set[Any] = set()
-    # ``seen.add`` returns None, so a new name is noted and skipped
-    repeated = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
-    if repeated is not None:
-        got = f"{repeated!r} occurs {names.count(repeated)} times"
-        raise InputError(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns")
+    repeated, times = Counter(names).most_common(1)[0]
+    got = f"{repeated!r} occurs {times} times"
+    raise InputError(f"Feature names of `{what}` must be unique", got, "Drop or rename the repeated columns")
 
 
 def _refuse_sparse_columns(data: TableLike, what: str) -> None:

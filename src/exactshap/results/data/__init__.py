@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exactshap._runtime.optional import on_first_use
+from exactshap.results.data._cells import Axis as Axis
 from exactshap.results.data._cells import Cells as Cells
 from exactshap.results.data._cells import as_days as as_days
+from exactshap.results.data._cells import axis as axis
 from exactshap.results.data._cells import axis_name as axis_name
 from exactshap.results.data._cells import categories_in_order as categories_in_order
 from exactshap.results.data._cells import cell_text as cell_text

@@ -48,6 +48,16 @@ class Cells:
         return ("False", "True") if is_truth else ()
 
 
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """Hold the cells of one player as numbers."""
+
+    name: str
+    numbers: np.ndarray  # (n_rows,): NaN where missing; days since 1970 for dates; 0, 1, ... for categories
+    kind: str  # {"number", "date", "text"}
+    categories: tuple[str, ...] | None = None  # what 0, 1, ... mean for text
+
+
 def cells(explanation: ExplanationData, rows: np.ndarray | None = None) -> Cells | None:
     """Return the cells of all or some rows, or None for an explanation without data."""
     if explanation.data is None:
@@ -152,6 +162,18 @@ def axis_name(explanation: ExplanationData, j: int) -> str:
     members = (explanation.groups or {}).get(name, ())
     shown = cells(explanation, np.arange(min(explanation.n_rows, 1))) if len(members) > 1 else None
     return f"{name} (mean of {len(members)} columns)" if shown is not None and shown.numeric[j] else name
+
+
+def axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
+    """Return the cells of a player as places on an axis."""
+    name = axis_name(explanation, j)
+    days = shown.days(j)
+    if days is not None:
+        return Axis(name, days, "date")
+    categories = shown.categories(j)
+    if categories or not shown.numeric[j]:
+        return Axis(name, shown.numbers[:, j], "text", categories)
+    return Axis(name, shown.numbers[:, j], "number")
 
 
 def row_name(explanation: ExplanationData, i: int) -> str:

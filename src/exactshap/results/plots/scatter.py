@@ -11,9 +11,9 @@ from exactshap._runtime.types import Axes
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import as_table
 from exactshap.results.data import (
-    Cells,
+    Axis,
     ExplanationData,
-    axis_name,
+    axis,
     cells,
     game_title,
     in_order,
@@ -44,16 +44,6 @@ _ROWS_OF_CHOICE, _ROWS_OF_BIN = 5_000, 25
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
-    """Hold the cells of one player as numbers."""
-
-    name: str
-    numbers: np.ndarray  # (n_rows,): NaN where missing; days since 1970 for dates; 0, 1, ... for categories
-    kind: str  # {"number", "date", "text"}
-    categories: tuple[str, ...] = ()  # what 0, 1, ... mean for text
-
-
-@dataclass(frozen=True, eq=False)
 class Scatter:
     """Hold what the picture shows; ``colour`` is None for one colour."""
 
@@ -70,21 +60,12 @@ def prepare_scatter(explanation: ExplanationData, j: int, colour: int | None = N
     if shown is None:
         raise InputError("A scatter plot needs the data", "This explanation has data=None", "Use plot.bar()")
     return Scatter(
-        x=_axis(explanation, shown, j),
-        colour=None if colour is None else _axis(explanation, shown, colour),
+        x=axis(explanation, shown, j),
+        colour=None if colour is None else axis(explanation, shown, colour),
         values=np.asarray(explanation.values[:, j]),
         feature=explanation.feature_names[j],
         unit=explanation.unit,
     )
-
-
-def _axis(explanation: ExplanationData, shown: Cells, j: int) -> Axis:
-    name = axis_name(explanation, j)
-    days = shown.days(j)
-    if days is not None:
-        return Axis(name, days, "date")
-    categories = shown.categories(j)
-    return Axis(name, shown.numbers[:, j], "text" if categories or not shown.numeric[j] else "number", categories)
 
 
 @picture
@@ -105,7 +86,7 @@ def scatter(
     known = np.isfinite(x.numbers)
     left = missing_place(x.numbers, is_text=x.kind == "text")
     random, aside = np.random.default_rng(0), np.random.default_rng(1)
-    is_named = x.kind == "text" and len(x.categories) <= _NAMES_SHOWN
+    is_named = x.categories is not None and len(x.categories) <= _NAMES_SHOWN
     width = _JITTER if x.kind == "text" or not known.any() else 0.025 * (float(np.ptp(x.numbers[known])) or 1.0)
     jitter = random.uniform(-_JITTER, _JITTER, len(known)) if is_named else 0.0
     places = np.where(known, x.numbers + jitter, left + aside.uniform(-width, width, len(known)))
@@ -204,7 +185,7 @@ def _name_axis(axis: Axes, content: Axis, *, letters: int, turned: bool) -> None
     """Label dates concisely and categories by some letters, of many every k-th."""
     if content.kind == "date":
         date_axis(axis)
-    if content.kind == "text":
+    if content.categories is not None:
         codes = range(0, len(content.categories), -(-len(content.categories) // _NAMES_SHOWN) or 1)
         names = [escape(shortened(content.categories[code], letters)) for code in codes]
         crowded = turned and sum(map(len, names)) > 60

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap.results.data import Cells, ExplanationData, Observed, axis_name, cells, readable, row_name
+from exactshap.results.data import Axis, ExplanationData, Observed, axis, cells, readable, row_name
 from exactshap.results.plots import Shown, cell_words, places_of, swarm_offsets
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._svg import number
@@ -36,17 +36,6 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False)
-class Dependence:
-    """Hold the cells and values of one player on the drawn rows; ``categories`` for text, days since 1970 for dates."""
-
-    name: str
-    x: np.ndarray
-    values: np.ndarray
-    categories: tuple[str, ...] | None
-    dates: bool = False
-
-
-@dataclass(frozen=True, eq=False)
 class Pairs:
     """Hold mean magnitudes over all rows: a matrix of the strongest players, and the strongest pairs."""
 
@@ -66,7 +55,7 @@ class Content:
     highest: np.ndarray
     values: np.ndarray
     numbers: np.ndarray | None
-    dependences: tuple[Dependence, ...]
+    dependences: tuple[tuple[Axis, np.ndarray], ...]  # cells and values of a player on the drawn rows
     rows: tuple[Row, ...]
     pairs: Pairs | None
     errors: dict[str, Any] | None  # summaries, and the rows with the largest: (row, observed, predicted, error)
@@ -102,7 +91,7 @@ def content(
         highest=rows.max(axis=0),
         values=values[:, order],
         numbers=numbers,
-        dependences=tuple(_dependence(explanation, int(j), shown, values) for j in order[:_DEPENDENCES]) if shown else (),
+        dependences=tuple((axis(explanation, shown, int(j)), values[:, j]) for j in order[:_DEPENDENCES]) if shown else (),
         rows=tuple(
             _row(explanation, i, caption, max_display, response) for i, caption in _chosen(explanation, n_rows, observed)
         ),
@@ -151,14 +140,6 @@ def _errors(explanation: ExplanationData, observed: Observed, shown: int = 5) ->
         "mean": float(np.nanmean(size)),
         "largest": [(row_name(explanation, i), observed.target[i], predicted[i], observed.error[i]) for i in largest],
     }
-
-
-def _dependence(explanation: ExplanationData, j: int, shown: Cells, values: np.ndarray) -> Dependence:
-    days = shown.days(j)
-    if days is not None:
-        return Dependence(axis_name(explanation, j), days, values[:, j], None, dates=True)
-    categories = shown.categories(j) or (None if shown.numeric[j] else ())
-    return Dependence(axis_name(explanation, j), shown.numbers[:, j], values[:, j], categories)
 
 
 def _row(

@@ -122,8 +122,8 @@ def _drawn(view: ExplanationData, item: Content, index: str) -> dict[str, Any]:
         "beeswarm": figures.beeswarm(item.values, item.numbers, item.names, label=value),
         "bars": figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})"),
         "dependences": [
-            figures.dependence(plot.x, plot.values, plot.name, plot.categories, label=value, dates=plot.dates)
-            for plot in item.dependences
+            figures.dependence(axis.numbers, values, axis.name, axis.categories, label=value, dates=axis.kind == "date")
+            for axis, values in item.dependences
         ],
         "rows": [(row, figures.row_bars(row, label=view.unit if row.additive else value)) for row in item.rows],
         "matrix": "" if pairs is None else figures.matrix(pairs.matrix, pairs.names, label=of_pairs),
