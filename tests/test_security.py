@@ -144,7 +144,7 @@ OURS_TO_FIT = [name for name in estimators.__all__ if isinstance(getattr(estimat
 def test_fitted_estimators_of_ours_load_without_trust(name, tmp_path):
     rows = np.random.default_rng(0).normal(size=(20, 2))
     y = rows[:, 0] + rows[:, 1] ** 2
-    model, few = getattr(estimators, name)(), {"n_terms": 4, "n_trials": 19, "cv": 2, "n_permutations": 19}
+    model, few = getattr(estimators, name)(), {"n_terms": 4, "n_trials": 1, "level": 0.5, "cv": 2, "n_permutations": 19}
     model.set_params(**{key: value for key, value in few.items() if key in model.get_params()})
     skops.io.dump(model.fit(rows, (y > 1).astype(int) if name.endswith("Classifier") else y), tmp_path / "model.skops")
     loaded = load_model(tmp_path / "model.skops")
