@@ -26,16 +26,15 @@ from exactshap.explainer._settings import (
     check_settings,
     checked_names,
     of_shape,
-    question_reader,
     warn_of_number,
 )
 from exactshap.explainer._solve import solve_rows, values_by_background_row
 from exactshap.frames import Shape, Table, as_table, check_columns, warn_of_other_order, with_column_of
 from exactshap.games import normalised_weights
-from exactshap.readers import Reader, Request, read
+from exactshap.readers import Reader, Request, read, reader_for
 from exactshap.results.data import answers_keywords, counted, refuse_name, value_function_sentence
 from exactshap.results.explanation import Explanation, fingerprint
-from exactshap.semivalues import Question, Semivalue
+from exactshap.semivalues import Hierarchy, Question, Semivalue
 
 if TYPE_CHECKING:
     from exactshap.explainer._verify import Verification
@@ -208,7 +207,7 @@ class Explainer:
         if offset is None and self.reader.traits.offset_note:
             warn(self.reader.traits.offset_note, ExplanationWarning)
         rows, offsets = (X, None) if offset is None else split_offset(X, offset, self.reader.traits.feature_names)
-        table, (reader, semivalue, order) = self._checked(rows), question_reader(self.reader, self._request, index, order)
+        table, (reader, semivalue, order) = self._checked(rows, index), reader_for(self.reader, index, order)
         cut = cut_rows(reader, table.n_rows, order, self.memory_limit, self.n_jobs)
         # Before the model is called, as its calls may change it
         change = self._changes.seen()
@@ -246,7 +245,7 @@ class Explainer:
     def plan(self, X: TableLike, index: str | Question = "shapley", order: int = 1, *, offset: Any = None) -> Forecast:
         """Forecast method and cost on ``X`` without explaining a row. The arguments are those of a call."""
         rows, offsets = split_offset(X, offset, self.reader.traits.feature_names)
-        table, (reader, semivalue, order) = self._checked(rows), question_reader(self.reader, self._request, index, order)
+        table, (reader, semivalue, order) = self._checked(rows, index), reader_for(self.reader, index, order)
         if offsets is not None:
             check_offsets(reader, table.n_rows, offsets)
         with using_jobs(self.n_jobs):
@@ -315,7 +314,7 @@ class Explainer:
         """
         from exactshap.explainer._verify import verify
 
-        _, question, order = question_reader(self.reader, self._request, index, order)
+        _, question, order = reader_for(self.reader, index, order)
         if not isinstance(question, Semivalue):
             raise InputError(
                 "Only semivalues and interaction indices can be verified", f"Got {question.name!r}", "Pass the name of one"
@@ -334,7 +333,10 @@ class Explainer:
             memory_limit=self.memory_limit,
         )
 
-    def _checked(self, X: TableLike) -> Table:
+    def _checked(self, X: TableLike, question: str | Question = "shapley") -> Table:
+        if isinstance(question, Hierarchy) and self._request.options.get("uncertainty") is True:
+            what, do = "uncertainty=True is for players without groups or stages", "put columns together with groups="
+            raise InputError(what, f"Got index={question.name!r}", f"Leave uncertainty= out, or {do}")
         # After a fork GNU's OpenMP would wait for ever for threads of the parent, once the model predicts.
         without_lost_threads()
         reader = self.reader

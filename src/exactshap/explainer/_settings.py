@@ -12,8 +12,7 @@ from exactshap._runtime.checks import check_jobs, check_memory_limit
 from exactshap._runtime.types import Model
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, message, warn
 from exactshap.frames import Shape, Shaped, Table, underscored
-from exactshap.readers import Reader, Request, reader_for
-from exactshap.semivalues import Hierarchy, Question
+from exactshap.readers import Reader, Request
 
 # of estimators (feature_name_: of LightGBM before 4.5), then of boosters
 _NAMES_OF_FIT = ("feature_names_in_", "feature_names_", "feature_name_", "feature_names", "feature_name")
@@ -99,12 +98,3 @@ def check_names(reader: Reader, request: Request) -> None:
         raise InputError(what, got, "Leave feature_names= out, or rename the columns of the explanation's frame")
     if request.background is not None and not request.background.is_frame:
         warn(f"background does not have valid feature names, but {reader.traits.model_name} was fitted with feature names")
-
-
-def question_reader(reader: Reader, request: Request, index: str | Question, order: int) -> tuple[Reader, Any, int]:
-    """Return the reader for a question, its index and its order; refuse settings that do not apply to them."""
-    found = reader_for(reader, index, order)
-    if isinstance(found[1], Hierarchy) and request.options.get("uncertainty") is True:
-        what = "uncertainty=True is for players without groups or stages"
-        raise InputError(what, f"Got index={found[1].name!r}", "Leave uncertainty= out, or put columns together with groups=")
-    return found

@@ -109,6 +109,11 @@ class OrderTables(NamedTuple):
     work: tuple[float, float, float]
     method: str
 
+    def one_by_one_rows(self, fraction: float) -> float:
+        """Return the number of rows to answer without tables, which take ``fraction`` of the time to fill them."""
+        filled, _, one_row = self.work
+        return max(CELL_BY_CELL_ROWS, fraction * filled / max(one_row, 1.0))
+
 
 @dataclass(frozen=True, eq=False)
 class TableEngine:
@@ -176,7 +181,7 @@ class TableEngine:
         """Return the values of rows that may not be rounded yet. Rows are ``columns`` (n_features, n_rows)."""
         tables, n_rows = self.of_order(order), columns.shape[1]
         out = np.zeros((n_rows, tables.n_results))
-        if self._go_cell_by_cell(n_rows, tables.is_kept, order):
+        if self._go_cell_by_cell(n_rows, tables):
             self._sweep_cells(rounded(self.trees, columns), tables, semivalue, order, out)
         else:
             self._sweep(columns, tables, semivalue, order, out)
@@ -222,19 +227,18 @@ class TableEngine:
                 kernels.sweep(part, self.packed, tables.packed, first, last, cells, total)
                 out[start : start + block] += total
 
-    def _go_cell_by_cell(self, n_rows: int, is_kept: bool, order: int) -> bool:
+    def _go_cell_by_cell(self, n_rows: int, tables: OrderTables) -> bool:
         """Say whether tables do not pay for so many rows. Earlier rows without tables count as well."""
-        if not is_kept:
-            return n_rows <= self.one_by_one_rows(order)
+        if not tables.is_kept:
+            return n_rows <= tables.one_by_one_rows(FIRST_CALL_FRACTION)
         self.answered[0] += n_rows
         # Later calls do not wait until both have taken as long: their tables are there for all rows to come
         is_first = self.answered[0] == n_rows
-        return self.answered[0] <= self.one_by_one_rows(order, FIRST_CALL_FRACTION if is_first else CELL_BY_CELL_FRACTION)
+        return self.answered[0] <= tables.one_by_one_rows(FIRST_CALL_FRACTION if is_first else CELL_BY_CELL_FRACTION)
 
-    def one_by_one_rows(self, order: int, fraction: float = FIRST_CALL_FRACTION) -> float:
-        """Return the number of rows to answer cell by cell: a first call's, or all rows until a service gets its tables."""
-        filled, _, one_row = self.work(order)
-        return max(CELL_BY_CELL_ROWS, fraction * filled / max(one_row, 1.0))
+    def one_by_one_rows(self, order: int) -> float:
+        """Return the number of rows of a first call that are answered without tables."""
+        return self.of_order(order).one_by_one_rows(FIRST_CALL_FRACTION)
 
     def _sweep_cells(self, columns: np.ndarray, tables: OrderTables, semivalue: Semivalue, order: int, out: np.ndarray) -> None:
         """Add the sums over all groups to ``out``, cell by cell: the same bits without tables."""
