@@ -256,7 +256,7 @@ def _no_formula(cell: object) -> Any:
 
 @without_collection
 def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n_stages: int | None = None) -> Any:
-    """Load a model from a skops, ONNX or booster file, or a pickle on request.
+    """Load a model from a skops, ONNX or booster file; a pickle on request.
 
     ``allow_pickle`` is for ``.pkl`` and ``.joblib`` files, which run whatever code is in them, ``trust`` for skops files with types that skops
     does not know to be harmless; ``n_stages`` are the boosting rounds to keep, as of :func:`exactshap.trees.load`.

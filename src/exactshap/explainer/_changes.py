@@ -95,7 +95,7 @@ def changed(reader: Reader, change: str) -> str:
 
 @contextlib.contextmanager
 def blaming(reader: Reader, change: str) -> Iterator[None]:
-    """Name the change that was seen, if a changed model does not take its rows."""
+    """Name the change that was seen if the model does not take its rows."""
     try:
         yield
     except Exception as error:

@@ -227,7 +227,7 @@ def _one_by_one(difference: np.ndarray) -> _Differences:
 
 
 def _sets(reader: Reader, some: Table, semivalue: Semivalue, order: int, rng: np.random.Generator) -> _Differences | None:
-    """Compare an index with all coalitions, beyond ten players by random means of its values."""
+    """Compare an index with all coalitions; beyond ten players by random means of its values."""
     game, n_players = reader.game(some), reader.traits.n_players
     if n_players <= ALL_COALITIONS:
         expected = solve(game, semivalue, order, method="enumeration").values

@@ -129,7 +129,7 @@ def with_column_of(reference: Table, table: Table) -> Table:
 
 
 def _cast(cells: np.ndarray, dtype: np.dtype, narrow: bool) -> np.ndarray | None:
-    """Return numbers in another dtype, or None if they have it already or one would change."""
+    """Return numbers in another dtype; None if they have it already or one would change."""
     if cells.dtype == dtype or cells.dtype.kind not in "fiub" or dtype.kind not in "fiu":
         return None
     if not narrow and _may_wrap(cells.dtype, dtype):

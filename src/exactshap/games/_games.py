@@ -71,7 +71,7 @@ def check_masks(masks: ArrayLike, n_players: int) -> np.ndarray:
 
 
 def unmasked(returned: Any) -> np.ndarray:
-    """Return what a function returned as an array, with NaN where a masked one hides cells."""
+    """Return a function's answer as an array, with NaN where a masked one hides cells."""
     hides = isinstance(returned, np.ma.MaskedArray)  # unlike np.ma.is_masked, as arrays of pandas have a _mask, too
     return np.asarray(returned.astype(float).filled(np.nan) if hides else returned)
 

@@ -248,7 +248,7 @@ class HierarchicalReader(DelegatingReader):
 
 
 def reader_for(reader: Reader, index: str | Question, order: int = 1) -> tuple[Reader, Any, int]:
-    """Return the reader for a question, its index by numbers of players, and its order."""
+    """Return a question's reader, its index by numbers of players, and its order."""
     question, order = find(index), check_count("order", order)
     if isinstance(question, Hierarchy):
         return HierarchicalReader(reader), question.among(reader.traits.player_names), order

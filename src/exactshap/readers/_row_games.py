@@ -274,7 +274,7 @@ class RowReader(Reader, Generic[Row]):
 
     @abstractmethod
     def _rows(self, X: Table) -> Iterable[tuple[Row, float]]:
-        """Yield what is kept of a row, and the magnitudes that round in its score."""
+        """Yield what is kept of a row, and the magnitudes in its score."""
 
     @abstractmethod
     def _value(self, row: Row) -> Callable[[np.ndarray], np.ndarray]:

@@ -101,7 +101,7 @@ class Layout:
         return {name: available[name].astype(self.dtype) if kind == "float" else available[name] for name, kind in self.kinds}
 
     def _largest(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the largest values of each row, their players, and the sum of the others."""
+        """Return each row's largest values, their players, and the sum of the others."""
         ranked: dict[str, np.ndarray] = {}
         names, top = np.array(self.players, object), self.top_k or 0
         for k, ending in enumerate(self.endings):

@@ -177,7 +177,7 @@ class ExactSums:
 
     @classmethod
     def of(cls, values: np.ndarray) -> tuple[ExactSums, ExactSums]:
-        """Return the column sums of an array (n_rows, n_columns), and those of its absolute values."""
+        """Return the column sums of (n_rows, n_columns), and those of absolute values."""
         values = np.asarray(values, np.float64)
         if not np.isfinite(values).all():
             raise InputError("Values must be finite to be summed", do="Leave such rows out")

@@ -373,7 +373,7 @@ def seconds_besides_calls(calls: float, method: str, n_players: int, order: int)
 
 
 def seconds_pooled(calls: float, n_rows: float, n_players: int) -> float:
-    """Return the seconds of one process over so many calls of rows, without the calls."""
+    """Return the seconds of one process over so many calls, without these."""
     from exactshap.solvers.sampled import pooled_work
 
     return pooled_work(calls, n_rows, n_players) * seconds_per_unit("pooled calls, cubed", _sampled_pool)

@@ -210,7 +210,7 @@ def _paired(X: TableLike, Y: TableLike, minimum: int) -> tuple[Table | StoredTab
 
 
 def two_dimensional(Y: TableLike) -> Any:
-    """Return a series as a frame and a vector as an array, of one column."""
+    """Return a series as a frame of one column, a vector as an array."""
     import narwhals.stable.v2 as nw
 
     series = nw.from_native(Y, allow_series=True, eager_only=True, pass_through=True)

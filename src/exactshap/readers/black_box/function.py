@@ -335,7 +335,7 @@ class BlackBox(Reader):
         return Cost(n_rows * seconds, exact=method == "enumeration", method=method, bytes=self.memory(block_rows, order))
 
     def _forecast(self) -> Calls:
-        """Return the coalitions of a row and, unless the user chose their number, advice on fewer."""
+        """Return the coalitions of a row, and advice on fewer unless the user chose them."""
         coalitions, n_players, tol = self._coalitions, self.traits.n_players, self.options.get("tol")
         if tol is not None:
             return Calls(f"{self.traits.model_name} is called until standard errors are below tol={tol}", None)

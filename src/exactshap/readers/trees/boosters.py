@@ -82,7 +82,7 @@ def _mean_of_rounds(n_rounds: int, scores: np.ndarray) -> np.ndarray:
 
 
 def read_catboost(model: Model, request: Request) -> Reader:
-    """Read the raw formula value f(x) = bias + scale times the sum of trees."""
+    """Read the raw formula value, bias + scale times the sum of trees."""
     ensemble = convert(model)
     # rankers take no type of prediction: theirs is the raw value
     typed = "prediction_type" in inspect.signature(model.predict).parameters

@@ -118,7 +118,7 @@ def _log_odds(values: np.ndarray) -> np.ndarray:
 
 
 def read_quantile_forest(model: Model, request: Request) -> TreeReader:
-    r"""Read f(x) as the mean over trees of the mean of the targets in a leaf.
+    r"""Read the mean over trees of the targets' mean in a leaf.
 
     .. math:: f(x) = \tfrac1T \sum_k \overline{y}_{k, \mathrm{leaf}_k(x)}
 

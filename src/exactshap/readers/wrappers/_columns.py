@@ -202,7 +202,7 @@ def readable(model: Model, X: Table) -> TableLike:
 
 
 def reads_texts(model: Model) -> bool:
-    """Say whether a model, or the first of those inside it, takes a column of texts."""
+    """Say whether a model or the first inside it takes a column of texts."""
     if hasattr(model, "steps"):
         return bool(model.steps) and reads_texts(model.steps[0][1])
     for name in ("best_estimator_", "regressor_", "estimator_", "estimators_"):

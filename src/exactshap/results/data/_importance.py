@@ -376,7 +376,7 @@ def interval_around(centre: np.ndarray, deviations: np.ndarray, level: float) ->
 def studentised_interval(
     values: np.ndarray, n_bootstrap: int, generator: np.random.Generator, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the bootstrap-t interval (..., 2) of the mean of rows, and its standard error.
+    r"""Return the bootstrap-t interval (..., 2) of the mean of rows; its standard error.
 
     .. math:: \left[\bar x - t_{(1 + \mathrm{level}) / 2}\, s,\; \bar x - t_{(1 - \mathrm{level}) / 2}\, s\right], \qquad
               t_b = \frac{\bar x_b - \bar x}{s_b}

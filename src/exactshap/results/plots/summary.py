@@ -287,7 +287,7 @@ def violin(plot: Plotted, *, max_display: int = 10, output: int | str | None = N
 
 
 def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the grid and values of a kernel density estimate, scaled to a maximum of 0.4."""
+    """Return grid and values of a kernel density estimate, scaled to at most 0.4."""
     from scipy.stats import gaussian_kde
 
     cells, exponent = near_one(column)

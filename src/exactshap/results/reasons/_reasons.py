@@ -192,7 +192,7 @@ class Reasons(PrintedTable):
         return write_page(path, printable(page), "A letter")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return the first rows, with a mark if the order to the next is not decided."""
+        """Return the first rows, marked where the order to the next is not decided."""
         texts = self.texts
         marked = np.where((texts != "") & ~self.decided, texts + " (order not certain)", texts)
         rows = [[row_name(self.explanation, i).removeprefix("row "), *marked[i]] for i in range(min(_SHOWN, len(self.players)))]

@@ -100,7 +100,7 @@ def render(
 
 
 def _require_finite(explanation: ExplanationData) -> None:
-    """Refuse values without a place on an axis, such as infinite ones after an overflow."""
+    """Refuse values without a place on an axis, such as infinite ones."""
     values = explanation.values if explanation.set_values is None else explanation.set_values
     finite = np.isfinite(values).reshape(explanation.n_rows, -1).all(axis=1)
     if not finite.all():

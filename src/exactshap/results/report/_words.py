@@ -128,7 +128,7 @@ def _not_additive(explanation: ExplanationData, title: str) -> str:
 
 
 def sum_words(explanation: ExplanationData) -> str:
-    """Say what the values of a row add up to, for the note below its picture."""
+    """Say what a row's values add up to, for the note below its picture."""
     if explanation.additive:
         return "From the baseline, v(∅), to the model's own prediction"
     if explanation.sets_add_up:

@@ -85,7 +85,7 @@ def solve_factors(
     semivalue: Semivalue,
     order: int,
 ) -> Part:
-    """Return the values (1, n_sets, 1) of one row, as a part without a constant.
+    """Return the values (1, n_sets, 1) of one row, without a constant.
 
     A factor has its players, ascending, and a ``table (n_background, 2^k)`` of s: bit p of a column is the p-th player. ``rates`` and
     ``coefficients`` (n_terms,) are r and c.

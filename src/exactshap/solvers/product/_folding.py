@@ -67,7 +67,7 @@ def low_players(n_players: int) -> int:
 
 @dataclass(eq=False)
 class CoalitionTable:
-    """Add up the values of all coalitions of a block of rows over blocks of terms."""
+    """Add up all coalitions' values of a block of rows over blocks of terms."""
 
     n_rows: int
     n_players: int

@@ -34,7 +34,7 @@ def solve_hinges(
     semivalue: Semivalue,
     order: int,
 ) -> Part:
-    """Return the values (1, n_sets, n_outputs) of one row, as a part without a constant.
+    """Return the values (1, n_sets, n_outputs) of one row, without a constant.
 
     ``steps`` (n_sums, n_players) are s, what each player adds to a sum; the hinges of sum i are ``starts[i]`` to ``starts[i + 1] - 1``, with
     ``shifts`` beta and ``coefficients`` (n_hinges, n_outputs) c. A set of several players is solved as the last of them in the differences

@@ -61,7 +61,7 @@ class PolynomialFit:
 
 
 def _reflected(columns: np.ndarray) -> np.ndarray:
-    """Return the columns in an orthonormal basis with the first vector (1, ..., 1) / sqrt(p)."""
+    """Return the columns in an orthonormal basis that begins with (1, ..., 1) / sqrt(p)."""
     p = columns.shape[1]
     # Householder: I - 2 r r^T with r along (1, ..., 1) / sqrt(p) - e_1 swaps these two vectors
     reflector = np.full(p, 1.0 / np.sqrt(p))

@@ -84,7 +84,7 @@ class Pool:
         return cls.at(points, answers, find_logs(points, answers))
 
     def scale(self) -> np.ndarray:
-        """Return the variance (n_outputs,) of the process, by the residuals of points that are left out."""
+        """Return the variance (n_outputs,) of the process, by residuals of left-out points."""
         return np.asarray((self.dual[1:] ** 2 / inverse_of(self.factor).diagonal()[1:, None]).mean(axis=0))
 
     def values(

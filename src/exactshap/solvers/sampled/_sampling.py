@@ -180,7 +180,7 @@ def draw_independent(
 
 
 def sizes_of(masks: np.ndarray, *, paired: bool) -> np.ndarray:
-    """Return the size (n_masks,) of each coalition, or of the smaller complement of each pair."""
+    """Return the size (n_masks,) of each coalition, or of each pair's smaller complement."""
     sizes = masks.sum(axis=1)
     return np.asarray(np.minimum(sizes, masks.shape[1] - sizes) if paired else sizes)
 

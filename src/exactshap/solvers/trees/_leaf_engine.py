@@ -127,7 +127,7 @@ class LeafEngine(WalkEngine):
 
     @functools.cached_property
     def one_by_one_rows(self) -> float:
-        """Return the number of rows up to which one at a time is cheaper than tables.
+        """Return up to how many rows one at a time is cheaper than tables.
 
         Each then takes the background rows that it reaches nodes with, instead of all patterns.
 

@@ -100,7 +100,7 @@ class Forest(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RawForest:
-    """Hold all trees of an ensemble one after the other, in one set of arrays."""
+    """Hold all trees of an ensemble, one after the other, in the same arrays."""
 
     nodes: Forest
     output: np.ndarray  # int64 (n_trees,): the only one that a tree adds to, or -1

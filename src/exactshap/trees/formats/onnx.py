@@ -190,7 +190,7 @@ def _truths(numbers: np.ndarray, n: int) -> np.ndarray:
 
 
 class _Finder:
-    """Find the position of a node by the numbers of its tree and of itself."""
+    """Find a node's position by the numbers of its tree and itself."""
 
     def __init__(self, tree: np.ndarray, number: np.ndarray) -> None:
         self._known = np.unique(number)
