@@ -741,6 +741,13 @@ def test_python_names_the_slip(where, slip):
         filtered_rows(as_table(frame()), list(COLUMNS), where)
 
 
+def test_a_filter_of_too_many_brackets_is_refused():
+    with pytest.raises(
+        InputError, match=re.escape("The filter cannot be read. Got 2,000 brackets, one in another. Write conditions")
+    ):
+        filtered_rows(as_table(frame()), list(COLUMNS), "(" * 2000 + "age > 1" + ")" * 2000)
+
+
 def test_dates_as_a_library_holds_them_are_dates():
     table = as_table(frame().assign(joined=pandas.to_datetime(frame()["joined"])))
     assert filtered_rows(table, list(COLUMNS), "joined < 2024-03-01").sum() == 3

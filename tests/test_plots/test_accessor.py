@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVR
 
-from exactshap import explain
+from exactshap import Explanation, explain
 from exactshap.errors import InputError, InputTypeError, UnknownNameError
 from explanation_factory import bilinear, linear
 
@@ -338,3 +338,21 @@ def test_long_names_without_spaces_leave_room_for_the_picture(kind):
     assert max(len(part) for line in lines for part in line.replace(r"\$", "$").split("\n")) <= 36
     assert "a" * 30 in "".join(lines)
     assert "…" in "".join(lines)
+
+
+@pytest.mark.parametrize("name", ["waterfall", "beeswarm", "bar", "heatmap", "violin", "decision", "image", "text"])
+def test_values_within_tolerance_that_are_drawn_as_zero_are_no_missed_prediction(name):
+    values = np.full((3, 4), 0.9e-9)
+    values[:, 0] = 1.0
+    found = Explanation(
+        values=values,
+        baseline=np.zeros(3),
+        prediction=values.sum(axis=1),
+        residual=np.zeros(3),
+        tolerance=np.full(3, 1e-9),
+        feature_names=list("abcd"),
+        value_function="interventional",
+        data=np.zeros((3, 4)),
+    )
+    assert found.certificate().passed
+    assert "ABOVE" not in texts(getattr(found.plot, name)())

@@ -53,7 +53,11 @@ def filtered_rows(table: Table, names: Sequence[str], where: str) -> np.ndarray:
     """
     if not where.strip():
         return np.ones(table.n_rows, bool)
-    return _holds(_Parser(where, names).tree(), _Columns(table, names))
+    try:
+        return _holds(_Parser(where, names).tree(), _Columns(table, names))
+    except RecursionError:
+        got = f"Got {where.count('('):,} brackets, one in another"
+        raise InputError("The filter cannot be read", got, _EXAMPLE) from None
 
 
 def _fail(kind: str, *words: str) -> NoReturn:

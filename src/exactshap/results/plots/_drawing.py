@@ -357,7 +357,7 @@ def unit_words(rows: ExplanationData) -> str:
 
 
 def game_words(rows: ExplanationData) -> str:
-    """Return what the values are, of which model, and a warning if they miss the prediction."""
+    """Return what the values are, of which model, and a warning if they miss the prediction; ``rows`` before :func:`readable`."""
     certificate = rows.certificate()
     warning = "" if certificate.passed else f"; residual {certificate.max_residual:.2g} is ABOVE its tolerance"
     model = f" of {rows.model_name}" if rows.model_name and len(rows.model_name) <= 40 else ""

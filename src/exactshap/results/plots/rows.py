@@ -305,7 +305,8 @@ def image(
     ax: Axes = None,
 ) -> Any:
     """Draw row ``i``'s values as patches of a picture. ``shape`` is (lines, columns); None for a square."""
-    explanation = readable(plot.one(output))
+    rows = plot.one(output)
+    explanation = readable(rows)
     side = int(np.sqrt(explanation.n_players))
     shape = (side, side) if shape is None else shape
     if np.ndim(shape) != 1 or len(shape) != 2 or int(np.prod(shape)) != explanation.n_players:
@@ -325,7 +326,7 @@ def image(
     ax.set_xticks([])
     ax.set_yticks([])
     ax.figure.colorbar(shown, ax=ax, label=escape(f"value ({explanation.unit})"))
-    return fitted(ax, title=f"{row_name(explanation, i)}\n{game_words(explanation)}", size=10)
+    return fitted(ax, title=f"{row_name(explanation, i)}\n{game_words(rows)}", size=10)
 
 
 @picture
@@ -333,7 +334,8 @@ def text(
     plot: Plotted, i: int = 0, words: Sequence[str] | None = None, *, output: int | str | None = None, ax: Axes = None
 ) -> Any:
     """Draw row ``i``'s values as colours behind words, one word per player."""
-    explanation = readable(plot.one(output))
+    rows = plot.one(output)
+    explanation = readable(rows)
     if words is not None and not isinstance(words, Iterable):
         raise InputTypeError("`words` must be a list of texts", f"Got {type(words).__name__}")
     words = list(explanation.feature_names if words is None else words)
@@ -358,7 +360,7 @@ def text(
     shades = cm.ScalarMappable(norms.Normalize(-limit, limit), colours)
     scale = ax.figure.colorbar(shades, ax=ax, orientation="horizontal", aspect=50, shrink=0.6)
     scale.set_label(escape(f"value ({explanation.unit})"), fontsize=9)
-    title = f"{row_name(explanation, i)}, {unit_words(explanation)}\n{game_words(explanation)}"
+    title = f"{row_name(explanation, i)}, {unit_words(explanation)}\n{game_words(rows)}"
     return fitted(ax, title=title, size=10)
 
 

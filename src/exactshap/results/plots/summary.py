@@ -244,7 +244,8 @@ def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:
 @picture
 def heatmap(plot: Plotted, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
     """Draw every row as a column of colours, similar rows together."""
-    explanation = readable(plot.one(output))
+    rows = plot.one(output)
+    explanation = readable(rows)
     shown = Shown.of(np.abs(explanation.values).mean(axis=0), max_display)
     labels, values = shown.labels(explanation.feature_names, "other"), shown.values(explanation.values)
     order = _similar_rows(values, explanation.prediction)
@@ -261,13 +262,14 @@ def heatmap(plot: Plotted, *, max_display: int = 10, output: int | str | None = 
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     letters = int(9.0 * ax.figure.bbox.height / ax.figure.dpi)  # of 10 points, along three quarters of the height
     ax.figure.colorbar(cells, ax=ax, label=in_lines(escape(f"value ({explanation.unit})"), letters), extend="both")
-    return fitted(ax, title=game_words(explanation))
+    return fitted(ax, title=game_words(rows))
 
 
 @picture
 def violin(plot: Plotted, *, max_display: int = 10, output: int | str | None = None, ax: Axes = None) -> Any:
     """Draw the distributions of the strongest features' values over rows."""
-    explanation = readable(plot.one(output))
+    rows = plot.one(output)
+    explanation = readable(rows)
     shown, colours = Shown.of(np.abs(explanation.values).mean(axis=0), max_display), current_palette()
     labels = shown.labels(explanation.feature_names, "other")
     ax = new_axes(7.0, 0.5 * len(labels) + 1.7) if ax is None else ax
@@ -282,7 +284,7 @@ def violin(plot: Plotted, *, max_display: int = 10, output: int | str | None = N
         ax.plot([low, high], [place, place], color="#222222", linewidth=3, solid_capstyle="butt", zorder=3)
         ax.plot(middle, place, marker="o", markersize=4, color="white", markeredgecolor="#222222", zorder=4)
     name_lines(ax, labels)
-    xlabel = f"{index_title(explanation.index)} ({unit_words(explanation)})\n{game_words(explanation)}"
+    xlabel = f"{index_title(explanation.index)} ({unit_words(explanation)})\n{game_words(rows)}"
     return fitted(ax, xlabel=xlabel)
 
 
@@ -302,7 +304,8 @@ def decision(plot: Plotted, *, max_display: int = 10, output: int | str | None =
 
     .. math:: s_{ik} = \mathrm{baseline}_i + \sum_{j \le k} \phi_{ij}
     """
-    explanation = readable(plot.one(output))
+    rows = plot.one(output)
+    explanation = readable(rows)
     if not explanation.additive:
         got = f"Got index={explanation.index!r} of order {explanation.order}"
         raise InputError("Paths need values that add up to the prediction", got, "Use plot.heatmap()")
@@ -326,4 +329,4 @@ def decision(plot: Plotted, *, max_display: int = 10, output: int | str | None =
     drawn_rows = (
         counted(len(drawn), "row") if len(drawn) == explanation.n_rows else f"{len(drawn)} of {explanation.n_rows:,} rows"
     )
-    return fitted(without_frame(ax), xlabel=f"{unit_words(explanation)}, {drawn_rows}\n{game_words(explanation)}")
+    return fitted(without_frame(ax), xlabel=f"{unit_words(explanation)}, {drawn_rows}\n{game_words(rows)}")
