@@ -11,6 +11,7 @@ from exactshap import Explainer, explain
 from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import load, loads
+from exactshap.trees.ensemble import _build
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats.xgboost import from_document
 from reference_ubj import document_of, typed, write
@@ -254,6 +255,17 @@ def test_vector_leaves_without_covers_need_a_background():
     check_reader(model, X[:6], X[6:14])
     with pytest.raises(UnsupportedStructureError, match="keeps no training weights in its nodes"):
         Explainer(model)
+
+
+def test_values_of_all_outputs_are_bounded_before_they_are_allocated(monkeypatch):
+    content = document("xgboost_regression.json")
+    content["learner"]["objective"]["name"] = "multi:softprob"
+    content["learner"]["learner_model_param"]["num_class"] = "60000"
+    content["learner"]["learner_model_param"]["base_score"] = "0.5"
+    monkeypatch.setattr(_build, "MAX_CELLS", 2**10)
+    monkeypatch.setattr(from_xgboost, "_vector_leaves", lambda *_: pytest.fail("values are made before they are counted"))
+    with pytest.raises(ModelFormatError, match=r"table of leaf values does not fit. \d+ nodes x 60000 outputs would need"):
+        loaded(content)
 
 
 def test_category_sets_are_bounded(monkeypatch):

@@ -9,6 +9,7 @@ from exactshap.trees.ensemble._build import (
     RawForest,
     RawTree,
     build,
+    check_totals,
     complete_forest,
     largest_sum,
 )

@@ -253,7 +253,7 @@ def build(
     constant = np.atleast_1d(np.asarray(constant, float)).copy()
     # Before anything is allocated: a file's claim of billions of nodes must not take the memory first
     sizes = np.diff(raw.nodes.offset) if isinstance(raw, RawForest) else np.array([len(tree.feature) for tree in raw], np.int64)
-    _check_totals(sizes, constant)
+    check_totals(sizes, constant)
     forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
     laid = _laid(forest, len(constant), int(n_features))
     start, count, words = _category_sets(forest, laid.order)
@@ -280,7 +280,8 @@ def largest_sum(trees: FlatTrees) -> float:
         return float(trees.largest.sum() + np.abs(trees.constant).max(initial=0.0))
 
 
-def _check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
+def check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
+    """Refuse trees of too many nodes or leaf values, by their numbers of nodes, and constants that are not finite."""
     n_nodes = int(sizes.sum())
     if n_nodes > MAX_NODES:
         raise ModelFormatError("The model has too many nodes", f"Got {n_nodes}; the limit is {MAX_NODES}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.types import Json, Model
 from exactshap.errors import ModelFormatError, message
-from exactshap.trees.ensemble import Forest, RawForest, TreeModel, model_of, offsets_of
+from exactshap.trees.ensemble import Forest, RawForest, TreeModel, check_totals, model_of, offsets_of
 from exactshap.trees.formats import _xgboost_layout as layout
 from exactshap.trees.formats._document import (
     MAX_COLUMNS,
@@ -104,7 +104,7 @@ def from_document(
         blocks, owners, stage, weights = blocks.take(kept), owners[kept], stage[kept], weights[kept]
     categories = _categories(booster, learner, n_features)
     constant = layout.base_margin(parameters, objective, n_outputs, version)
-    forest = _raw_forest(blocks, owners, weights, n_outputs)
+    forest = _raw_forest(blocks, owners, weights, constant)
     names = tuple(map(str, learner.get("feature_names") or ()))
     model = model_of(
         forest,
@@ -128,9 +128,12 @@ def from_document(
     return model
 
 
-def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, n_outputs: int) -> RawForest:
+def _raw_forest(blocks: Records, owners: np.ndarray, weights: np.ndarray, constant: np.ndarray) -> RawForest:
     """Read the trees, a column of all at a time; nodes are numbered within a tree."""
     left, sizes = blocks.column("left_children", np.int64)
+    # Before values of all outputs are allocated, which a small file may claim to have
+    check_totals(sizes, constant)
+    n_outputs = len(constant)
     right, feature = (blocks.column(name, np.int64, sizes)[0] for name in ("right_children", "split_indices"))
     missing, is_leaf = _flags(blocks, "default_left", sizes), left == -1
     by_category = _flags(blocks, "split_type", sizes) & ~is_leaf if blocks.has("split_type") else np.zeros(len(left), bool)
