@@ -52,9 +52,7 @@ class _Overload(NamedTuple):
 
     call: Any
     parameters: tuple[Parameter, ...]  # parameters that Python passes
-    arrays: tuple[int, ...]  # their positions
-    structures: tuple[int, ...]
-    packer: struct.Struct
+    layout: Layout
     results: Any  # the type of the returned numbers, or None
 
 
@@ -77,9 +75,7 @@ def _overload(name: str, names: list[str], which: int) -> _Overload | None:
     return _Overload(
         _CALL(address),
         parameters,
-        tuple(i for i, p in enumerate(parameters) if p.is_array),
-        tuple(i for i, p in enumerate(parameters) if p.kind == "fields"),
-        packer(parameters),
+        Layout.of(parameters),
         type("Results", (ctypes.Structure,), {"_fields_": given}) if given else None,
     )
 
@@ -131,17 +127,17 @@ def _run(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[in
 
 def _pack(name: str, overload: _Overload, arguments: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
     """Return the slots, and what must stay alive during the call."""
-    slots = list(arguments)
+    slots, layout = list(arguments), overload.layout
     try:
-        kept = [arguments[i].__array_struct__ for i in overload.arrays]
-        for i, capsule in zip(overload.arrays, kept, strict=True):
+        kept = [arguments[i].__array_struct__ for i in layout.arrays]
+        for i, capsule in zip(layout.arrays, kept, strict=True):
             # The capsule of the array interface has no name
             slots[i] = _address(capsule, None)
-        for i in overload.structures:
+        for i in layout.structures:
             handle = arguments[i] if isinstance(arguments[i], Handle) else Handle(arguments[i])
             kept.append(handle)
             slots[i] = handle.address(overload.parameters[i])
-        return overload.packer.pack(*slots), kept
+        return layout.packer.pack(*slots), kept
     except (AttributeError, IndexError, struct.error) as error:
         raise unusable(name, overload.parameters, arguments) from error
 
@@ -244,12 +240,19 @@ def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any,
 
 
 class Layout(NamedTuple):
-    """Describe how the fields of a structure are packed."""
+    """Describe how arguments, or the fields of a structure, are packed into slots of eight bytes."""
 
     names: tuple[str, ...]
     arrays: tuple[int, ...]  # their positions
     structures: tuple[int, ...]
     packer: struct.Struct
+
+    @classmethod
+    def of(cls, parameters: tuple[Parameter, ...]) -> Layout:
+        arrays = tuple(i for i, parameter in enumerate(parameters) if parameter.is_array)
+        structures = tuple(i for i, parameter in enumerate(parameters) if parameter.kind == "fields")
+        formats = "".join({"int": "q", "real": "d"}.get(parameter.kind, "Q") for parameter in parameters)
+        return cls(tuple(parameter.name for parameter in parameters), arrays, structures, struct.Struct(f"={formats}"))
 
 
 @dataclass(frozen=True)
@@ -273,10 +276,7 @@ class Parameter:
     @functools.cached_property
     def layout(self) -> Layout:
         """Return how the fields are packed, which is the same at every call."""
-        fields = tuple(enumerate(self.fields))
-        arrays = tuple(i for i, field in fields if field.is_array)
-        structures = tuple(i for i, field in fields if field.kind == "fields")
-        return Layout(tuple(field.name for field in self.fields), arrays, structures, packer(self.fields))
+        return Layout.of(self.fields)
 
     def __str__(self) -> str:
         if self.is_array:
@@ -284,11 +284,6 @@ class Parameter:
         if self.kind == "fields":
             return "a NamedTuple with the fields " + ", ".join(f"`{field.name}`" for field in self.fields)
         return {"int": "a whole number", "real": "a number"}[self.kind]
-
-
-def packer(parameters: tuple[Parameter, ...]) -> struct.Struct:
-    """Return the packer of arguments into slots of eight bytes."""
-    return struct.Struct("=" + "".join({"int": "q", "real": "d"}.get(parameter.kind, "Q") for parameter in parameters))
 
 
 @functools.cache

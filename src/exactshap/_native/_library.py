@@ -72,11 +72,6 @@ def _refuse_stale(built_from: str) -> None:
         )
 
 
-def best_level() -> str:
-    """Return the highest level of this CPU: v2, v3 or v4 on x86-64, "base" elsewhere."""
-    return library().exactshap_best_level().decode()
-
-
 @functools.cache
 def level() -> str:
     """Return the level in use; the environment variable ``EXACTSHAP_CPU`` can lower it.
@@ -84,7 +79,7 @@ def level() -> str:
     >>> level() in {"v2", "v3", "v4", "base"}
     True
     """
-    best = best_level()
+    best = library().exactshap_best_level().decode()  # of this CPU: v2, v3 or v4 on x86-64, "base" elsewhere
     if not best:
         raise MissingDependencyError(
             "The compiled kernels need an x86-64 CPU with SSE 4.2 (2009 or later)", "an older one", "Use another machine"
