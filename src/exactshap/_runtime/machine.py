@@ -7,7 +7,8 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 try:
@@ -145,19 +146,14 @@ def _keep() -> None:
     """Store the rates, or keep them for this process if that fails."""
     from exactshap._runtime.files import atomic_write
 
-    try:
-        with atomic_write(_file()) as draft:
-            draft.write_text(json.dumps({"machine": _machine(), "rates": dict(_RATES)}, indent=1), encoding="utf-8")
-    except OSError:
-        return
+    with suppress(OSError), atomic_write(_file()) as draft:
+        draft.write_text(json.dumps({"machine": _machine(), "rates": dict(_RATES)}, indent=1), encoding="utf-8")
 
 
 def physical_memory() -> float:
     """Return the usable memory of this process in bytes, at most the machine's."""
-    limits = [_memory_of_machine()]
-    if resource is not None:
-        limits += [float(soft) for soft in [resource.getrlimit(resource.RLIMIT_AS)[0]] if soft != resource.RLIM_INFINITY]
-    return min(limits)
+    soft = None if resource is None else resource.getrlimit(resource.RLIMIT_AS)[0]
+    return _memory_of_machine() if soft is None or soft == resource.RLIM_INFINITY else min(_memory_of_machine(), float(soft))
 
 
 @functools.cache
@@ -166,12 +162,8 @@ def _memory_of_machine() -> float:
         physical = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):  # Windows has no sysconf
         physical = 2.0**36
-    return min([physical, *_limits_of_containers()])
-
-
-def _limits_of_containers() -> Iterator[float]:
+    limits = [physical]
     for path in _LIMITS_OF_CONTAINERS:
-        try:
-            yield float(Path(path).read_text())
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            limits.append(float(Path(path).read_text()))
+    return min(limits)

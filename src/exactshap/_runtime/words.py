@@ -11,31 +11,20 @@ from exactshap.errors import printable
 _LEFT = "text-align:left;vertical-align:top"
 
 
-def wrap_field(name: str, text: str, width: int = 116) -> str:
-    """Return a name and, to its right, its wrapped text.
+def fields_text(title: str, facts: Mapping[str, str], width: int = 116) -> str:
+    """Return a title and, below it, names with wrapped text to their right.
 
-    >>> print(wrap_field("method", "a few words and more", width=30))
+    >>> print(fields_text("Forecast", {"method": "a few words and more"}, width=30))
+    Forecast
       method          a few words
                       and more
     """
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=f"  {name:<15} ",
-        subsequent_indent=" " * 18,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def fields_text(title: str, facts: Mapping[str, str]) -> str:
-    """Return a title and facts below it.
-
-    >>> print(fields_text("Forecast", {"method": "quadrature"}))
-    Forecast
-      method          quadrature
-    """
-    return printable("\n".join([title, *(wrap_field(name, text) for name, text in facts.items())]))
+    wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * 18, break_long_words=False, break_on_hyphens=False)
+    lines = [title]
+    for name, text in facts.items():
+        wrapper.initial_indent = f"  {name:<15} "
+        lines.append(wrapper.fill(text))
+    return printable("\n".join(lines))
 
 
 def fields_html(title: str, facts: Mapping[str, str], below: str = "") -> str:
