@@ -283,10 +283,10 @@ class Certifier:
         """Compare the background and hybrids, which show what sums do not."""
         if not self._has_hybrids:
             name = self._reader.traits.value_function
-            changed = [] if check_rows is None else self._present(check_rows, others, tolerance)
+            present = Check() if check_rows is None else self._present(check_rows, others, tolerance)
             # Without hybrids an unchanged background proves nothing about the values: only a failure is reported.
-            if changed and not changed[0].passed:
-                return changed[0]
+            if not present.passed:
+                return present
             return Check(reason=f"{name} games have no hybrid rows that the model could predict")
         checks = [self._first().check]
         if len(empty):
@@ -294,7 +294,7 @@ class Certifier:
                 if check_rows is not None:
                     # Predicted with the last block, or separately here.
                     others = others if len(others) else predict(self._reader, check_rows.table)
-                    checks += [*self._present(check_rows, others, tolerance), self._hybrids(check_rows, others)]
+                    checks += [self._present(check_rows, others, tolerance), self._hybrids(check_rows, others)]
                 if check_rows is None or not check_rows.has_hybrids:
                     checks.append(self._by_hand(table))
             except (ExactshapError, TypeError, ValueError) as error:  # as for a level that the background's column lacks
@@ -336,21 +336,19 @@ class Certifier:
         """Compare v(empty) of all rows with the mean prediction over the background."""
         background = self._first()
         allowed = float(np.max(tolerance)) + background.rounding  # of v(empty), which all rows share
-        difference, allowed = worst_of(empty - background.mean, allowed)
-        return Check(difference, allowed, 1)
+        return Check(*worst_of(empty - background.mean, allowed), 1)
 
-    def _present(self, check_rows: CheckRows, others: np.ndarray, tolerance: np.ndarray) -> list[Check]:
+    def _present(self, check_rows: CheckRows, others: np.ndarray, tolerance: np.ndarray) -> Check:
         """Compare the model's current predictions of background rows with earlier ones."""
         n, background = check_rows.n_present, self._reader.traits.reference
         if not n or not len(tolerance):
-            return []
+            return Check()
         references = check_rows.references[:n]
         before = self._first().prediction[references]
         # Cells that were rounded to single precision may cross a split: such rows are predicted as they are.
         now = others[:n] if len(others) and check_rows.is_exact else predict(self._reader, background.take(references))
         # Twice, as both predictions are rounded.
-        difference, allowed = worst_of(now - before, 2.0 * float(np.max(tolerance)))
-        return [Check(difference, allowed, 1)]
+        return Check(*worst_of(now - before, 2.0 * float(np.max(tolerance))), 1)
 
     # -- hybrids -------------------------------------------------------------------------------------------------------
 
@@ -406,7 +404,8 @@ class Certifier:
         chosen = self._rng.choice(reader.traits.n_players, min(order, reader.traits.n_players), replace=False)
         # Coalitions that hold half of all sets of the largest size: swapped values show where one holds one set and not the other.
         of_sets = self._rng.random((RANDOM_SETS, reader.traits.n_players)) < 2.0 ** (-1.0 / max(len(chosen), 1))
-        masks = np.concatenate([_subsets(chosen, reader.traits.n_players), of_sets])
+        masks = np.concatenate([np.zeros((2 ** len(chosen), reader.traits.n_players), bool), of_sets])
+        masks[: 2 ** len(chosen), chosen] = all_masks(len(chosen))  # all subsets of the chosen players, the empty one first
         rows = self._rng.integers(table.n_rows, size=len(masks))
         rows[: 2 ** len(chosen)] = rows[0]  # a discrete derivative is of one row
         # Another row each time: the derivative of a pair may be 0 against one of them.
@@ -439,13 +438,6 @@ class Certifier:
             allowed += float(tolerance_of(reader, by_hand[0], reader.solve(row, find("shapley"), 1))[0])
         difference, _ = worst_of(np.asarray(reader.game(row).value(masks))[0] - by_hand[0], allowed)
         return Check(difference, allowed, len(masks), (place,))
-
-
-def _subsets(players: np.ndarray, n_players: int) -> np.ndarray:
-    """Return the masks of all subsets of some players, the empty one first."""
-    masks = np.zeros((2 ** len(players), n_players), bool)
-    masks[:, players] = all_masks(len(players))
-    return masks
 
 
 def _compared_sets(

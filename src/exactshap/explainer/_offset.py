@@ -105,7 +105,10 @@ def require_score(reader: Reader) -> Offset:
     """Return how a model uses offsets, or refuse units without offsets."""
     if reader.traits.offset is None or reader.traits.unit.startswith("probability"):
         what = f"An offset is added to a score, and {reader.traits.model_name} is explained as {reader.traits.unit}"
-        raise UnsupportedStructureError(what, do=_way_to_score(reader))
+        do = "Explain a function that adds the offset, as a column of its rows, before it turns scores into probabilities"
+        if reader.traits.offset is None:
+            do = "Explain the score with output='auto', or make the offset a column of a function's rows"
+        raise UnsupportedStructureError(what, do=do)
     return reader.traits.offset
 
 
@@ -136,9 +139,3 @@ def with_offset(reader: Reader, X: Table, offset: np.ndarray) -> tuple[np.ndarra
     call = replace(reader.traits.own_call, settings={**reader.traits.own_call.settings, how.keyword: every})
     offset_reader.traits = replace(reader.traits, own_call=call)
     return np.asarray(offset_reader.predict(X), float), shift
-
-
-def _way_to_score(reader: Reader) -> str:
-    if reader.traits.offset is None:
-        return "Explain the score with output='auto', or make the offset a column of a function's rows"
-    return "Explain a function that adds the offset, as a column of its rows, before it turns scores into probabilities"

@@ -15,7 +15,12 @@ from exactshap.results.explanation import Explanation
 from exactshap.semivalues import Question
 from exactshap.solvers import Solution, player_sets
 
-BUG = "This is a bug in the reader: please report it with exactshap.show_versions()"
+OVERFLOW = "Numbers overflow float64 in the model or in its factors: scale the columns"
+MIXED_OVERFLOW = (
+    "The model predicts NaN or infinity for rows that mix the explained and the background rows: compare its own predictions"
+    " of both, and mend its kernel or scale its columns"
+)
+BUG = " is a bug in the reader: please report it with exactshap.show_versions()"
 CHANGED = "If the model has changed since it was read, make a new Explainer. Else it"
 OTHER_DTYPES = "If the model answers otherwise in the dtypes of the background, as sums of truth values and of numbers are, cast X to them. Else it"
 
@@ -104,72 +109,43 @@ def _groups(reader: Reader) -> dict[str, tuple[str, ...]] | None:
 
 def refuse_or_warn(reader: Reader, explanation: Explanation, on_inexact: str, changed: str) -> None:
     """Raise or warn if a residual is above its tolerance, with a possible reason; ``changed`` is the one that is known."""
-    by_masks = explanation.certificate().adds_up
-    text = changed or (_mask_message(reader, explanation) if by_masks else _sum_message(reader, explanation))
+    certificate = explanation.certificate()
+    difference, row = certificate.mask_difference or 0.0, certificate.row
+    where = f"for {reader.traits.model_name} with value_function={reader.traits.value_function!r}"
+    if changed:
+        text = changed
+    elif certificate.adds_up:
+        reason = MIXED_OVERFLOW if not np.isfinite(difference) else _reason(reader, explanation, difference, f"row {row}")
+        text = message(
+            f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
+            f"On {certificate.n_masks} coalitions, {where}",
+            f"{reason}; on_inexact='warn' returns the explanation with it",
+        )
+    else:
+        overflows = not np.isfinite(certificate.max_residual + certificate.tolerance)
+        reason = OVERFLOW if overflows else _reason(reader, explanation, certificate.max_residual, "this row")
+        text = message(
+            f"Values do not add up: residual {certificate.max_residual:.3g} at row {row} (tolerance {certificate.tolerance:.3g})",
+            f"Of {certificate.checks}, {where}",
+            f"{reason}; on_inexact='warn' returns the explanation with its residuals",
+        )
     if on_inexact == "raise":
         raise ExactnessError(text)
     warn(text, ExplanationWarning)
 
 
-def _mask_message(reader: Reader, explanation: Explanation) -> str:
-    certificate = explanation.certificate()
-    difference = certificate.mask_difference or 0.0
-    reason = (
-        _not_finite(difference)
-        or _imprecise(explanation, difference)
-        or _unsteady(reader, explanation, certificate.row, f"row {certificate.row}")
-        or _other_dtypes(reader, explanation) + BUG[4:]
-    )
-    return message(
-        f"v(S) is not what the model predicts for hybrid rows: off by {certificate.mask_difference:.3g} (tolerance {certificate.mask_tolerance:.3g})",
-        f"On {certificate.n_masks} coalitions, for {reader.traits.model_name} with value_function={reader.traits.value_function!r}",
-        f"{reason}; on_inexact='warn' returns the explanation with it",
-    )
-
-
-def _not_finite(difference: float) -> str:
-    """Return advice if the model predicts NaN or infinity between valid rows."""
-    if np.isfinite(difference):
-        return ""
-    return (
-        "The model predicts NaN or infinity for rows that mix the explained and the background rows: compare its own predictions"
-        " of both, and mend its kernel or scale its columns"
-    )
-
-
-def _sum_message(reader: Reader, explanation: Explanation) -> str:
-    certificate = explanation.certificate()
-    return message(
-        f"Values do not add up: residual {certificate.max_residual:.3g} at row {certificate.row} (tolerance {certificate.tolerance:.3g})",
-        f"Of {certificate.checks}, for {reader.traits.model_name} with value_function={reader.traits.value_function!r}",
-        f"{_reason(reader, explanation)}; on_inexact='warn' returns the explanation with its residuals",
-    )
-
-
-def _reason(reader: Reader, explanation: Explanation) -> str:
-    """Return a possible reason: overflow, a model that does not repeat itself, or a wrong reading."""
-    certificate = explanation.certificate()
-    if not np.isfinite(certificate.max_residual + certificate.tolerance):
-        return "Numbers overflow float64 in the model or in its factors: scale the columns"
-    return (
-        _imprecise(explanation, certificate.max_residual)
-        or _unsteady(reader, explanation, certificate.row, "this row")
-        or _other_dtypes(reader, explanation) + BUG[4:]
-    )
-
-
-def _other_dtypes(reader: Reader, explanation: Explanation) -> str:
-    """Return what to do. Rows and background have other dtypes, or the model may have changed."""
+def _reason(reader: Reader, explanation: Explanation, difference: float, called: str) -> str:
+    """Return a possible reason: rounding, a model that does not repeat itself, other dtypes, a change or a wrong reading."""
+    if text := _imprecise(explanation, difference) or _unsteady(reader, explanation, called):
+        return text
     background = reader.traits.background
     alike = background is None or explanation.data is None or as_table(explanation.data).stacks_with(background)
-    return CHANGED if alike else OTHER_DTYPES
+    return (CHANGED if alike else OTHER_DTYPES) + BUG
 
 
-def _unsteady(reader: Reader, explanation: Explanation, row: int | None, called: str) -> str:
-    """Return a warning if a row's prediction does not repeat, else "".
-
-    It predicts the row alone and among other rows.
-    """
+def _unsteady(reader: Reader, explanation: Explanation, called: str) -> str:
+    """Return a warning if the worst row's prediction, alone and among other rows, does not repeat; else ""."""
+    row = explanation.certificate().row
     if row is None:
         return ""
     # Alone: a model that looks at the other rows of its call answers differently now.

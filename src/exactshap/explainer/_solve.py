@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -49,7 +48,9 @@ def solve_rows(
     The model predicts the other rows in its call for the last block, unless that is large; nothing is solved for them.
     """
     if not cut.blocks:
-        return _nothing(reader, order)
+        tail = () if reader.traits.single_output else (reader.traits.n_outputs,)
+        nothing = Part.zeros(0, count_sets(reader.traits.n_players, order), *tail)
+        return Solution(nothing), nothing.empty
     # No other block is copied to take them
     others = others if cut.blocks[-1].stop - cut.blocks[-1].start < OWN_CALL else None
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
@@ -64,7 +65,7 @@ def solve_rows(
             answers = _answers(reader, table, cut, semivalue, order, others)
             return _joined(cut, answers, table.n_rows, n_predicted, report)
     except InputError as error:
-        error.count_from(0, functools.partial(_named, table))
+        error.count_from(0, lambda i: table.row_label(i) if i < table.n_rows else "a row mixed with the background")
         raise
 
 
@@ -187,17 +188,6 @@ def predict(reader: Reader, rows: Table, start: int = 0) -> np.ndarray:
         got = f"Got shape {prediction.shape} for {rows.n_rows} rows"
         raise InputError(f"{reader.traits.model_name} does not predict {what} for each row", got)
     return prediction
-
-
-def _named(table: Table, row: int) -> str:
-    return table.row_label(row) if row < table.n_rows else "a row mixed with the background"
-
-
-def _nothing(reader: Reader, order: int) -> tuple[Solution, np.ndarray]:
-    """Return the solution of no rows."""
-    tail = () if reader.traits.single_output else (reader.traits.n_outputs,)
-    part = Part.zeros(0, count_sets(reader.traits.n_players, order), *tail)
-    return Solution(part), part.empty
 
 
 def values_by_background_row(reader: Reader, table: Table, memory_limit: float, progress: Progress) -> np.ndarray:
