@@ -160,16 +160,14 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
         if place is not None:
             which = "the first" if begun is None else "in the call that begins at that"
             where = f" of {len(place.columns)} coalitions, {which} with {place.inside(begun or 0, rows.n_rows)} from x"
-        do = _OF_TABLES if _is_network(function) else "Its own error is chained"
+        kinds = type(getattr(function, "function", function)).__mro__
+        is_network = any(kind.__module__.startswith("torch.nn") for kind in kinds)
+        do = _OF_TABLES if is_network else "Its own error is chained"
         what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
         raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
 
 
 _OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
-
-
-def _is_network(function: Model) -> bool:
-    return any(kind.__module__.startswith("torch.nn") for kind in type(getattr(function, "function", function)).__mro__)
 
 
 def _guarded(rows: Table) -> Any:
@@ -249,16 +247,12 @@ def _from_objects(values: np.ndarray, name: str) -> np.ndarray:
 
 
 def _no_number(value: object, name: str) -> InputTypeError:
+    text = " ".join(repr(value).split())
     return InputTypeError(
         f"{name} must return real numbers",
-        f"Got {type(value).__name__} such as {_brief(value)}",
+        f"Got {type(value).__name__} such as {text if len(text) <= 60 else f'{text[:57]}...'}",
         "Pass predict_proba or decision_function instead of a predict that returns labels",
     )
-
-
-def _brief(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def name_of(function: Model) -> str:

@@ -525,7 +525,10 @@ def _agreeing(
     try:
         # In a separate context, so that its warnings are not repeated.
         reader = copy_context().run(_read_exactly, read_owner, method.__self__, replace(request, output="auto"))
-        rows = _checked_rows(request.background)
+        # The first background rows, plain and mixed with neighbours, of which they take every other column
+        background, here = request.background, np.arange(min(request.background.n_rows, CHECKED_ROWS))
+        neighbours = background.take(np.concatenate([here, (here + 1) % background.n_rows]))
+        rows = background.take(np.tile(here, 2)).hybrid(neighbours, np.arange(background.n_columns) % 2 == 0)
         expected, got = joined_outputs(method(rows.native)), np.asarray(reader.predict(rows), float)
     # If the owner cannot be read exactly, the function can still be sampled.
     except Exception:
@@ -543,17 +546,6 @@ def _read_exactly(read_owner: Callable[[Model, Request], Reader], owner: Model, 
     # A warning says that a part of the owner can only be called: then the owner has no exact reader.
     RAISED.set((ExplanationWarning,))
     return read_owner(owner, request)
-
-
-def _checked_rows(background: Table) -> Table:
-    """Return the first background rows, plain and mixed with neighbours.
-
-    The mixed ones take every other column from the neighbour.
-    """
-    here = np.arange(min(background.n_rows, CHECKED_ROWS))
-    rows = background.take(np.tile(here, 2))
-    others = background.take(np.concatenate([here, (here + 1) % background.n_rows]))
-    return rows.hybrid(others, np.arange(background.n_columns) % 2 == 0)
 
 
 # Players up to which all coalitions are offered, and what a sample of the usual size takes besides its calls (benchmarks/growth.py).
