@@ -139,18 +139,13 @@ def _trapezoid(shape: float, h: float, grading: float, dropped: float) -> tuple[
     # slope = -dq / dx; exp(700) is still a float
     q, slope = np.logaddexp(0.0, start - x), 1.0 / (1.0 + np.exp(np.minimum(x - start, 700.0)))
     u = x - grading / 6.0 * q**3
-    # The second factor is du / dx
-    weights = _density(u, shape) * (1.0 + grading / 2.0 * q * q * slope)
+    # The density e^(a u - e^u) up to a factor, without cancellation of large numbers, times du / dx
+    v = u - math.log(shape)
+    weights = np.exp(shape * (v - np.expm1(v))) * (1.0 + grading / 2.0 * q * q * slope)
     weights /= weights.sum()
     kept = (np.cumsum(weights) > dropped) & (np.cumsum(weights[::-1])[::-1] > dropped)
     u, weights = u[kept], weights[kept]
     return u, weights / weights.sum()
-
-
-def _density(u: np.ndarray, shape: float) -> np.ndarray:
-    """Return exp(a u - e^u) up to a factor, without cancellation of large numbers."""
-    v = u - math.log(shape)
-    return np.exp(shape * (v - np.expm1(v)))
 
 
 def _checked(weights: np.ndarray, rates: np.ndarray, reference: Function) -> GaussianMixture:

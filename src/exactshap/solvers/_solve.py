@@ -162,7 +162,6 @@ def _check_settings(settings: dict[str, Any], method: str) -> None:
         raise UnknownNameError(f"The {method} solver has no setting {name!r}", do=do)
 
 
-METHODS = ("quadrature", "folded enumeration", "per-term enumeration", "enumeration", "regression")
 # Players of an oracle that are enumerated without a budget: 2^d calls are no more than four times those of a sample, 2 d + 2048. Exact
 # values are worth that much. A sample's own 0.2 s are as many calls as 2^13 has more of them where a call takes 33 microseconds; 2^14 would be
 # eight times a sample's calls. A count of calls, so that the method depends on no machine and no clock: who knows that a function is
@@ -274,8 +273,8 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
         check_count("budget", budget)
     if method == "auto":
         return _automatic(game, budget, index, order)
-    if method not in METHODS:
-        raise InputError("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, METHODS))}")
+    if method not in SETTINGS:
+        raise InputError("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, SETTINGS))}")
     if not _applies(game, method):
         raise InputError(f"Method {method!r} does not apply to a {type(game).__name__}", do="Use method='auto'")
     return method

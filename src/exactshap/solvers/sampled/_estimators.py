@@ -22,7 +22,7 @@ from exactshap.solvers.sampled._frontier import (
     partial_frontier,
     unanimity_columns,
 )
-from exactshap.solvers.sampled._network import GOOD_ENOUGH, UNITS, Network, count_parameters, cross_fit
+from exactshap.solvers.sampled._network import GOOD_ENOUGH, UNITS, Network, cross_fit
 from exactshap.solvers.sampled._polynomial import (
     TINIEST,
     PolynomialFit,
@@ -249,10 +249,11 @@ def by_best(problem: RegressionProblem) -> Part:
             name = f"PolySHAP, {exact.n_columns} terms, exact on every call left out"
             return _above_rounding(problem, exact.values, unseen / np.sqrt(support.n_left_out + 2.0), name)
     estimate = _of_process(problem, process, kernelshap)
-    for candidate in (polynomials(pairs, support, ADDITIVE), networks(pairs)):
+    points, target, folds, *_ = pairs
+    for candidate in (polynomials(pairs, support), networks(pairs)):
         if candidate is not None:
-            values, variance, missed = candidate.corrected(pairs, problem.semivalue)
-            unit = process.unit
+            models, n_parameters, unit = candidate.models, candidate.n_parameters, process.unit
+            values, variance, missed = corrected_by_folds(models, points, target, folds, problem.semivalue, n_parameters)
             part = _above_rounding(problem, unit * values, unit * np.sqrt(variance), candidate.name)
             estimate = _more_certain(problem, part, estimate, missed < pairs.missed)
     return estimate
@@ -292,19 +293,15 @@ class Candidate(NamedTuple):
     models: Sequence[Polynomial] | Sequence[Network]
     n_parameters: float
 
-    def corrected(self, pairs: Pairs, semivalue: Semivalue) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return values, variances (n_players, n_outputs) and mean squares of left-out pairs (n_outputs,)."""
-        return corrected_by_folds(self.models, pairs.points, pairs.target, pairs.folds, semivalue, self.n_parameters)
 
-
-def polynomials(pairs: Pairs, support: Support | None, tolerance: float) -> Candidate | None:
+def polynomials(pairs: Pairs, support: Support | None) -> Candidate | None:
     """Return polynomials of few terms, if these may miss far less than the process."""
     if support is None or np.all(support.missed > GOOD_ENOUGH * pairs.missed):
         return None
     models = []
     for fold in range(FOLDS):
         points, target = pairs.points[pairs.folds != fold], pairs.target[pairs.folds != fold]
-        found = find_support(points, target, pairs.relevances, tolerance, FOLD_PATIENCE)
+        found = find_support(points, target, pairs.relevances, ADDITIVE, FOLD_PATIENCE)
         model = None if found is None else Polynomial.fitted(found.polynomial.sets, points, target)
         if model is None:
             return None
@@ -316,7 +313,7 @@ def polynomials(pairs: Pairs, support: Support | None, tolerance: float) -> Cand
 def networks(pairs: Pairs) -> Candidate | None:
     """Return networks, if the process misses something and a network half of that."""
     n_players, n_outputs = pairs.points.shape[1], len(pairs.missed)
-    n_parameters = count_parameters(n_players, n_outputs)
+    n_parameters = UNITS * (n_players + 1 + n_outputs)  # weights, biases and outputs
     if pairs.missed.max() < WORTH or len(pairs.points) < PAIRS_A_PARAMETER * n_parameters:
         return None
     models = cross_fit(Network.starts(n_players, n_outputs), pairs.points, pairs.target, pairs.folds, pairs.missed)

@@ -123,11 +123,6 @@ class Network:
         return game_values(self.game(), semivalue, 1)
 
 
-def count_parameters(n_players: int, n_outputs: int) -> int:
-    """Return how many weights, biases and outputs a network has."""
-    return UNITS * (n_players + 1 + n_outputs)
-
-
 def cross_fit(
     starts: list[Network], points: np.ndarray, target: np.ndarray, folds: np.ndarray, missed: np.ndarray
 ) -> list[Network] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_tolerance, checked_generator
+from exactshap._runtime.checks import check_count, check_tolerance, checked_generator, is_number
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import (
     BudgetError,
@@ -95,7 +95,9 @@ def solve_regression(
     .. [2] Musco & Witter (2025). Provably accurate Shapley value estimation via leverage score sampling. ICLR.
     """
     chosen = read_settings(settings)
-    _check_players(game.n_players)
+    if game.n_players > MAX_PLAYERS:
+        text = f"Sampling coalitions of {game.n_players} players is out of reach"
+        raise BudgetError(text, f"The limit is {MAX_PLAYERS} players", "Put columns together with groups=")
     most = most_calls(game.n_players, budget, tol)
     calls = checked_calls(game, batch_size, progress)
     limit = _within_reach(most, chosen.estimator, budget)
@@ -103,12 +105,6 @@ def solve_regression(
     problem = RegressionProblem(calls, rng, semivalue, order, _sets(game.n_players, order, limit), chosen)
     estimate = _until(problem, limit, tol)
     return _finish(estimate, game, problem)
-
-
-def _check_players(n_players: int) -> None:
-    if n_players > MAX_PLAYERS:
-        text = f"Sampling coalitions of {n_players} players is out of reach"
-        raise BudgetError(text, f"The limit is {MAX_PLAYERS} players", "Put columns together with groups=")
 
 
 def _sets(n_players: int, order: int, limit: int) -> tuple[tuple[int, ...], ...]:
@@ -142,18 +138,14 @@ def read_settings(settings: dict[str, Any]) -> SamplingSettings:
         raise InputTypeError("The 'pairing' parameter must be True or False", f"Got {chosen.pairing!r}")
     if chosen.relevance_rows is not None:
         check_count("relevance_rows", chosen.relevance_rows)
-    _check_start(chosen.start_relevance)
+    start = chosen.start_relevance
+    if start is not None and not is_number(start, above=True):
+        raise InputError("The 'start_relevance' parameter must be a finite float > 0", f"Got {start!r}")
     if isinstance(chosen.frontier, str) and chosen.frontier != "screened":
         raise UnknownNameError(f"Unknown frontier {chosen.frontier!r}", do=did_you_mean(chosen.frontier, ["screened"]))
     if isinstance(chosen.frontier, (bool, int, float, np.number)):
         check_count("frontier", chosen.frontier)
     return chosen
-
-
-def _check_start(total: Any) -> None:
-    is_number = isinstance(total, (int, float, np.number)) and not isinstance(total, bool)
-    if total is not None and not (is_number and np.isfinite(total) and total > 0):
-        raise InputError("The 'start_relevance' parameter must be a finite float > 0", f"Got {total!r}")
 
 
 def _check_used(settings: dict[str, Any], estimator: str, fixed: dict[str, Any]) -> None:
@@ -212,17 +204,10 @@ def _until(problem: RegressionProblem, limit: int, tol: float | None) -> Part:
             break
         n_calls = min(limit, 2 * n_calls)
     if tol is not None and largest > tol:
-        _warn_tolerance(largest, tol, limit)
+        got = f"Largest standard error {largest:.3g}, tol={tol:.3g}"
+        text = message(f"The tolerance was not reached within {limit} calls", got, "Pass a larger budget=")
+        warnings.warn(text, ExplanationWarning, stacklevel=4)
     return estimate
-
-
-def _warn_tolerance(reached: float, tol: float, limit: int) -> None:
-    text = message(
-        f"The tolerance was not reached within {limit} calls",
-        f"Largest standard error {reached:.3g}, tol={tol:.3g}",
-        "Pass a larger budget=",
-    )
-    warnings.warn(text, ExplanationWarning, stacklevel=5)
 
 
 def _finish(estimate: Part, game: Game, problem: RegressionProblem) -> Solution:
