@@ -106,10 +106,10 @@ def test_no_set_joins_twice():
 def test_polynomials_do_not_know_their_fold():
     pairs = noisy_pairs(np.random.default_rng(10))
     support = find_support(pairs.points, pairs.target, pairs.relevances, ADDITIVE)
-    models = polynomials(pairs, support, ADDITIVE).models
+    models = polynomials(pairs, support).models
     for fold, model in enumerate(models):
         changed = np.where(pairs.folds[:, None] == fold, 2.0, pairs.target)
-        other = polynomials(pairs._replace(target=changed), support, ADDITIVE).models[fold]
+        other = polynomials(pairs._replace(target=changed), support).models[fold]
         assert model.sets == other.sets
         np.testing.assert_array_equal(model.coefficients, other.coefficients)
 

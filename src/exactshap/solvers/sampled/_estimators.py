@@ -249,11 +249,10 @@ def by_best(problem: RegressionProblem) -> Part:
             name = f"PolySHAP, {exact.n_columns} terms, exact on every call left out"
             return _above_rounding(problem, exact.values, unseen / np.sqrt(support.n_left_out + 2.0), name)
     estimate = _of_process(problem, process, kernelshap)
-    points, target, folds, *_ = pairs
     for candidate in (polynomials(pairs, support), networks(pairs)):
         if candidate is not None:
-            models, n_parameters, unit = candidate.models, candidate.n_parameters, process.unit
-            values, variance, missed = corrected_by_folds(models, points, target, folds, problem.semivalue, n_parameters)
+            values, variance, missed = candidate.corrected(pairs, problem.semivalue)
+            unit = process.unit
             part = _above_rounding(problem, unit * values, unit * np.sqrt(variance), candidate.name)
             estimate = _more_certain(problem, part, estimate, missed < pairs.missed)
     return estimate
@@ -292,6 +291,10 @@ class Candidate(NamedTuple):
     name: str
     models: Sequence[Polynomial] | Sequence[Network]
     n_parameters: float
+
+    def corrected(self, pairs: Pairs, semivalue: Semivalue) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return values, variances (n_players, n_outputs) and mean squares of left-out pairs (n_outputs,)."""
+        return corrected_by_folds(self.models, pairs.points, pairs.target, pairs.folds, semivalue, self.n_parameters)
 
 
 def polynomials(pairs: Pairs, support: Support | None) -> Candidate | None:
