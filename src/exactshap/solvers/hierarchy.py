@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,30 +25,25 @@ from exactshap.games import AdditiveGame, Game, OracleGame, ProductGame, all_mas
 from exactshap.semivalues import Branch, Hierarchy, Semivalue
 from exactshap.solvers.core import Part, Solution
 
-
-@dataclass(frozen=True, eq=False)
-class Admitted:
-    """Hold coalitions before each player: ``masks (n, n_players)`` with ``weights (n,)``, per player."""
-
-    masks: dict[int, np.ndarray]
-    weights: dict[int, np.ndarray]
-
-    def matrix(self, n_players: int) -> np.ndarray:
-        """Return the weights (n_players, 2^d) of all coalitions; values are this matrix times the table of v."""
-        found = np.zeros((n_players, 2**n_players))
-        bits = 1 << np.arange(n_players)
-        for j, masks in self.masks.items():
-            codes = masks @ bits
-            # ``add.at``, as the same coalition can occur several times
-            np.add.at(found[j], codes | (1 << j), self.weights[j])
-            np.add.at(found[j], codes, -self.weights[j])
-        return found
+# by player: coalitions before it, masks (n, n_players), and their weights (n,)
+Admitted = dict[int, tuple[np.ndarray, np.ndarray]]
 
 
 def admitted(tree: Branch, semivalue: Semivalue, n_players: int) -> Admitted:
     """Return the coalitions that can precede each player, with weights."""
-    found = Admitted({}, {})
+    found: Admitted = {}
     _descend(tree, semivalue, np.zeros((1, n_players), bool), np.ones(1), found)
+    return found
+
+
+def weights_of_all(tree: Branch, semivalue: Semivalue, n_players: int) -> np.ndarray:
+    """Return the weights (n_players, 2^d) of all coalitions; values are this matrix times the table of v."""
+    found = np.zeros((n_players, 2**n_players))
+    for j, (masks, weights) in admitted(tree, semivalue, n_players).items():
+        codes = masks @ (1 << np.arange(n_players))
+        # ``add.at``, as the same coalition can occur several times
+        np.add.at(found[j], codes | (1 << j), weights)
+        np.add.at(found[j], codes, -weights)
     return found
 
 
@@ -85,7 +79,7 @@ def _descend(tree: Branch, semivalue: Semivalue, before: np.ndarray, weights: np
         if isinstance(member, Branch):
             _descend(member, semivalue, masks, product, found)
         else:
-            found.masks[int(member)], found.weights[int(member)] = masks, product
+            found[int(member)] = masks, product
 
 
 # Values of one array: rows times background rows times terms.
@@ -229,7 +223,7 @@ def _per_term(game: AdditiveGame, hierarchy: Hierarchy) -> Part:
     values, scale = total.values, total.scale
     empty, full = np.zeros_like(total.empty), np.zeros_like(total.full)
     # Terms of the same form share weights, which take 2^d numbers
-    matrix = functools.cache(lambda tree, n: admitted(tree, hierarchy.semivalue, n).matrix(n))
+    matrix = functools.cache(lambda tree, n: weights_of_all(tree, hierarchy.semivalue, n))
     for subset, table in zip(game.subsets, game.tables, strict=True):
         # Terms without players only add to v(empty) and v(D)
         if subset:
@@ -258,28 +252,21 @@ def _visited(game: Game, hierarchy: Hierarchy, budget: int | None) -> Solution:
         text = f"Index {hierarchy.name!r} of {d} players needs up to {needed:.3g} coalitions of this game"
         raise BudgetError(text, f"The limit is {limit}", do)
     found = admitted(hierarchy.tree, hierarchy.semivalue, d)
-    pairs = []
-    for j in range(d):
-        joined = found.masks[j].copy()
-        joined[:, j] = True
-        pairs += [joined, found.masks[j]]
+    before = [found[j][0] for j in range(d)]
+    joined = [masks | (np.arange(d) == j) for j, masks in enumerate(before)]
+    every = [*before, *joined, np.array([[False] * d, [True] * d])]
     # Players share coalitions: each is evaluated once
-    masks, where = np.unique(
-        np.concatenate([*pairs, np.zeros((1, d), bool), np.ones((1, d), bool)]), axis=0, return_inverse=True
-    )
+    masks, where = np.unique(np.concatenate(every), axis=0, return_inverse=True)
     # NumPy 2.0.0 returns it as a column where there is an axis
-    where = where.ravel()
+    *places, (empty, full) = np.split(where.ravel(), np.cumsum([len(some) for some in every[:-1]]))
     table = np.asarray(game.value(masks), float).reshape((game.n_rows or 1, len(masks), -1))
-    values, start = np.zeros((len(table), d, table.shape[2])), 0
+    values = np.zeros((len(table), d, table.shape[2]))
     for j in range(d):
-        weights = found.weights[j]
-        here = [where[start + k * len(weights) : start + (k + 1) * len(weights)] for k in range(2)]
-        values[:, j] = np.einsum("s,rsk->rk", weights, table[:, here[0]] - table[:, here[1]])
-        start += 2 * len(weights)
+        values[:, j] = np.einsum("s,rsk->rk", found[j][1], table[:, places[d + j]] - table[:, places[j]])
     part = Part(
         values,
-        table[:, where[-2]],
-        table[:, where[-1]],
+        table[:, empty],
+        table[:, full],
         f"enumeration over levels ({len(masks)} coalitions)",
         error_bound=np.zeros(len(table)),
         scale=np.abs(table).max(axis=(1, 2)),
