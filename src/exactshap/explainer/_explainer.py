@@ -20,14 +20,7 @@ from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, change
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import named_unit, refuse_or_warn, wrap
-from exactshap.explainer._settings import (
-    aligned,
-    check_names,
-    check_settings,
-    checked_names,
-    of_shape,
-    warn_of_number,
-)
+from exactshap.explainer._settings import aligned, check_names, check_settings, checked_names, of_shape, warn_of_number
 from exactshap.explainer._solve import solve_rows, values_by_background_row
 from exactshap.frames import Shape, Table, as_table, check_columns, warn_of_other_order, with_column_of
 from exactshap.games import normalised_weights

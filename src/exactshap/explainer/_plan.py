@@ -9,6 +9,7 @@ import numpy as np
 
 from exactshap._runtime.machine import Sample, clocked, clocked_waiting, physical_memory, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import duration
+from exactshap._runtime.slices import slices
 from exactshap._runtime.threads import worker_count
 from exactshap._runtime.words import fields_html
 from exactshap.errors import BudgetError, InputError, InputTypeError, memory_needed, rows_from
@@ -198,7 +199,7 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     """Cut a request into blocks and pieces for threads, or refuse it."""
     check_result(reader, n_rows, order)
     step = block_size(reader, n_rows, order, limit)
-    blocks = [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    blocks = slices(n_rows, step)
     # A reader with threads of its own takes them in ``solve``: with these there would be more than ``n_jobs``.
     jobs = 1 if reader.traits.uses_threads or n_rows < 2 else worker_count(n_jobs)
     if jobs == 1:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_tolerance
+from exactshap._runtime.checks import check_tolerance, is_number
 from exactshap._runtime.machine import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Foreign, Model, TableLike
@@ -440,13 +440,13 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
             f"Unknown deterministic={options['deterministic']!r}", do=did_you_mean(str(options["deterministic"]), known)
         )
     seed = options["random_state"]
-    if isinstance(seed, bool) or not (seed is None or (isinstance(seed, (int, np.integer)) and seed >= 0)):
+    if seed is not None and not is_number(seed, whole=True):
         raise InputError("The 'random_state' parameter must be None or an int >= 0 here", f"Got {seed!r}")
     if options.get("estimator") == POOLED:
         _check_pooled(options)
     for name in ("batch_size", "rows_together"):
         size = options[name]
-        if size is not None and (isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1):
+        if size is not None and not is_number(size, 1, whole=True):
             raise InputError(f"The {name!r} parameter must be None or an int >= 1", f"Got {size!r}")
     return options
 

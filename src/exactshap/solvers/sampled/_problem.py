@@ -218,7 +218,8 @@ class RegressionProblem:
 
     def _drawn(self, least: int) -> tuple[np.ndarray, np.ndarray]:
         """Return coalitions drawn by size, as many as were called and ``least`` more: those not called yet, and the others."""
-        groups = strata(self.n_players, paired=self.paired, size_weights=self._size_weights())
+        weights = SAMPLINGS[self.settings.sampling](self.n_players, min(self.settings.polynomial_order or 1, self.n_players))
+        groups = strata(self.n_players, paired=self.paired, size_weights=weights)
         drawn = draw(self.n_players, least + len(self.masks), self.rng, groups, paired=self.paired)
         # A pair is identified by either of its halves
         seen = {*keys_of(self.masks), *(keys_of(~self.masks) if self.paired else [])}
@@ -228,10 +229,6 @@ class RegressionProblem:
     def _of_sizes(self, masks: np.ndarray) -> np.ndarray:
         """Return the number of coalitions of each size, (n_players + 1,)."""
         return np.bincount(sizes_of(masks, paired=self.paired), minlength=self.n_players + 1)
-
-    def _size_weights(self) -> np.ndarray:
-        order = min(self.settings.polynomial_order or 1, self.n_players)
-        return SAMPLINGS[self.settings.sampling](self.n_players, order)
 
 
 def warn_alike(which: str, calls: str) -> None:
