@@ -11,7 +11,7 @@ import pytest
 from exactshap.errors import ExplanationWarning, InputError, UnknownNameError
 from exactshap.games import AdditiveGame, OracleGame, ProductGame
 from exactshap.solvers import solve
-from exactshap.solvers._solve import METHODS, SETTINGS
+from exactshap.solvers._solve import _COSTS, SETTINGS
 from exactshap.solvers.additive import solve_additive
 from exactshap.solvers.core import solve_enumerated
 from exactshap.solvers.product import solve_folded, solve_product
@@ -45,7 +45,7 @@ VALUES = {
 
 
 def test_the_table_is_what_the_solvers_take():
-    assert tuple(SETTINGS) == METHODS
+    assert tuple(SETTINGS) == tuple(_COSTS)
     for method, (solver, _) in SOLVERS.items():
         keywords = {
             name for name, parameter in inspect.signature(solver).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
@@ -55,7 +55,7 @@ def test_the_table_is_what_the_solvers_take():
         assert set(SETTINGS[method]) == keywords - {"budget", "tol", "random_state"}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", SETTINGS)
 @pytest.mark.parametrize("name", VALUES)
 def test_settings_of_other_methods_are_refused_and_their_owners_named(method, name):
     game = SOLVERS[method][1]
@@ -64,7 +64,7 @@ def test_settings_of_other_methods_are_refused_and_their_owners_named(method, na
         extra = {"estimator": needs[name]} if name in needs else {}
         assert len(solve(game, method=method, **{name: VALUES[name]}, **extra).values) == 3
         return
-    owners = " or ".join(repr(other) for other in METHODS if name in SETTINGS[other])
+    owners = " or ".join(repr(other) for other in SETTINGS if name in SETTINGS[other])
     text = f"The {method} solver does not take {name!r}. Got {VALUES[name]!r}. Leave it out, or pass method={owners}"
     with pytest.raises(InputError, match=re.escape(text)) as caught:
         solve(game, method=method, **{name: VALUES[name]})
