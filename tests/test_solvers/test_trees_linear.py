@@ -65,6 +65,15 @@ def test_indices_of_any_order(limit, index, order):
     assert_close(values, by_margins(trees, ALONE, x[0], background, weights, index, order), 300.0, 100, 5)
 
 
+def test_the_forecast_of_several_outputs_names_each_way_once():
+    leaf, functions = np.array([-1]), {0: LeafFunction([0, 1], [1.0, 2.0])}
+    raw = RawTree(leaf, np.zeros(1), leaf, leaf, np.ones((1, 3)), functions=functions)
+    trees = build([raw], n_features=5, constant=np.zeros(3), less_equal=True, single_precision=False)
+    ways = prepare_trees(trees, ALONE, rows(8, 9)).cost(10, 1, 1).method.split("; ")
+    assert ways.count("linear leaves") == 1
+    assert len(ways) == 2
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("gaps", [GAP_FREE, GAPS])
 def test_tables_patterns_and_some_of_both_agree(gaps, order):

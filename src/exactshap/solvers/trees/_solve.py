@@ -134,7 +134,9 @@ class PreparedTrees:
         every: list[Engine] = []
         for engine in self.engines(order):
             every += engine.engines if isinstance(engine, EachOutput) else [engine]
-        return sum((engine_cost(engine, n_rows, n_blocks, order) for engine in every), Cost())
+        costs = [engine_cost(engine, n_rows, n_blocks, order) for engine in every]
+        # Each way once, however many outputs are solved by it
+        return replace(sum(costs, Cost()), method="; ".join(dict.fromkeys(cost.method for cost in costs)))
 
     def memory(self, n_rows: int, order: int) -> float:
         """Return the bytes besides the rows: the background's tables, and those of a semivalue while they are in use."""
