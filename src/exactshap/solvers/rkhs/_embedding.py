@@ -14,9 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 
-from exactshap._runtime.linear_algebra import inverse_of, solve_factored
+from exactshap._runtime.linear_algebra import factorise_lower, inverse_of, solve_factored
 from exactshap.errors import InputError
 from exactshap.kernels import Component
 
@@ -73,12 +72,11 @@ def ridge_inverse(within: np.ndarray, eta: float, weights: np.ndarray) -> np.nda
 
 
 def _factor(within: np.ndarray, eta: float, weights: np.ndarray) -> np.ndarray:
-    """Return the lower Cholesky factor in Fortran order, zero above the diagonal."""
+    """Return the lower Cholesky factor in Fortran order, with arbitrary numbers above the diagonal."""
     within[np.diag_indices_from(within)] += eta / weights
-    # The transpose of a symmetric matrix in C order, factorised in place
-    factor, failed = lapack.dpotrf(within.T, lower=1, overwrite_a=1)
-    if not failed:
-        return np.asarray(factor)
+    factor = np.asfortranarray(within.T)  # the transpose of a symmetric matrix in C order, factorised in place
+    if not factorise_lower(factor):
+        return factor
     raise InputError(
         "The kernel matrix of the conditioning rows is singular to working precision",
         f"Its Cholesky factorisation failed at eta={eta:g} (duplicated rows make it singular)",

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
+from exactshap._runtime.linear_algebra import factorise_lower, solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.semivalues import find
 from exactshap.solvers.core import player_sets
@@ -95,13 +95,14 @@ class Side:
     def condition(self, columns: np.ndarray) -> None:
         """Call some points."""
         fresh = self.left(slice(None), columns)
-        root, failed = lapack.dpotrf(fresh[columns] + self.noise * np.eye(len(columns)), lower=1)
-        if failed:
+        root = np.asfortranarray(fresh[columns])
+        root[np.diag_indices(len(columns))] += self.noise
+        if factorise_lower(root):
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        fresh = lapack.dtrtrs(root, fresh.T, lower=1)[0].T
+        fresh = solve_lower(root, fresh.T).T
         self.explained += (fresh.astype(np.float32) if self.explained else fresh,)
         self.variance = np.maximum(self.variance - _squares(fresh), TRUSTED)
-        self.gain = self.gain - fresh @ lapack.dtrtrs(root, self.gain[columns], lower=1)[0]
+        self.gain = self.gain - fresh @ solve_lower(root, self.gain[columns].copy(order="F"))
 
 
 def place(

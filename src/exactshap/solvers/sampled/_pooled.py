@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
-from exactshap._runtime.linear_algebra import inverse_of
+from exactshap._runtime.linear_algebra import factorise_lower, inverse_of, solve_factored, solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError
 from exactshap.semivalues import Semivalue
@@ -76,7 +75,7 @@ class Pool:
         factor = _factor(points.kernel(theta, alpha), float(white[0]))
         if factor is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        dual = np.ascontiguousarray(lapack.dpotrs(factor, answers, lower=1)[0])
+        dual = np.ascontiguousarray(solve_factored(factor, answers.copy(order="F")))
         return cls(points, theta, alpha, float(white[0]) + JITTER, factor, dual)
 
     @classmethod
@@ -112,7 +111,7 @@ class Pool:
         cross[own] += self.white * white_functionals(2.0 * members[own] - 1.0, singles, semivalue.weights(d, 1, 1))
         relevances = self.theta[moving] + of_players @ (self.alpha * row**2)
         prior = Prior(relevances, self.white).variances(0, Question(semivalue, 1, player_sets(d, 1)))
-        root, _ = lapack.dtrtrs(self.factor, cross, lower=1)
+        root = solve_lower(self.factor, cross.copy(order="F"))
         rounding = np.finfo(float).eps * (np.abs(cross).T @ np.abs(self.dual))
         return cross.T @ self.dual, np.maximum(prior - (root**2).sum(axis=0), 0.0), rounding
 
@@ -227,8 +226,7 @@ def _positive(numbers: np.ndarray) -> np.ndarray:
 def _factor(kernel: np.ndarray, white: float) -> np.ndarray | None:
     """Return L of K = L L^T, lower, or None where K is not positive definite; ``kernel`` is overwritten."""
     kernel.flat[:: len(kernel) + 1] += white + JITTER
-    factor, failed = lapack.dpotrf(kernel.T, lower=1, overwrite_a=1)
-    return None if failed else factor
+    return None if factorise_lower(kernel.T) else kernel.T
 
 
 def find_logs(points: Points, answers: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
+from exactshap._runtime.linear_algebra import factorise_lower, solve_factored
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._frontier import Sets, set_products
@@ -48,8 +48,8 @@ class Polynomial:
     def fitted(cls, sets: Sets, points: np.ndarray, target: np.ndarray) -> Polynomial | None:
         """Return the least-squares fit to ``target`` (n_points, n_outputs), or None if it is undetermined."""
         columns = set_products(points.astype(SIGNS), sets)
-        factor, failed = lapack.dpotrf(columns.T @ columns, lower=1)
-        return None if failed else cls(sets, lapack.dpotrs(factor, (target.T @ columns).T, lower=1)[0])
+        gram = np.asfortranarray(columns.T @ columns, dtype=float)
+        return None if factorise_lower(gram) else cls(sets, solve_factored(gram, (target.T @ columns).T))
 
     def predict(self, points: np.ndarray) -> np.ndarray:
         """Return the odd half (n_points, n_outputs)."""
@@ -103,10 +103,10 @@ def find_support(
         edge = np.concatenate([block[:n].T @ joined[:n] for block in blocks])
         gram = np.block([[gram, edge[: len(gram)]], [edge.T]])
         moments = np.concatenate([moments, (target[:n].T @ joined[:n]).T])
-        factor, failed = lapack.dpotrf(gram, lower=1)
-        if failed:
+        factor = np.asfortranarray(gram)
+        if factorise_lower(factor):
             break
-        coefficients, _ = lapack.dpotrs(factor, moments, lower=1)
+        coefficients = solve_factored(factor, moments.copy(order="F"))
         parts = np.split(coefficients, np.cumsum([block.shape[1] for block in blocks[:-1]]))
         residuals = sum(block @ part for block, part in zip(blocks, parts, strict=True)) - target
         checked, expected = residuals[n:], target[n:]

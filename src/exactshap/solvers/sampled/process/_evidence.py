@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
 
-from exactshap._runtime.linear_algebra import inverse_of
+from exactshap._runtime.linear_algebra import factorise_lower, inverse_of, solve_factored
 from exactshap._runtime.slices import slices
 
 # Jitter on the diagonal, relative to the kernel's variance of 1: far below any useful white part
@@ -67,7 +66,7 @@ class FittedHalf:
     """Condition a half on its values at some rows."""
 
     half: Half
-    factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs)
+    factor: np.ndarray  # lower Cholesky factor (n_pairs, n_pairs); what stands above its diagonal means nothing
     dual: np.ndarray  # (n_pairs, n_outputs), scaled
     variance: np.ndarray  # (n_outputs,), of the scaled target
 
@@ -78,10 +77,9 @@ class FittedHalf:
         for columns in slices(len(points), BLOCK_ROWS):
             factor[columns.start :, columns] = covariance(points[columns.start :], points[columns], theta, half.sign)
         factor.T.flat[:: len(points) + 1] += white + JITTER
-        factor, failed = lapack.dpotrf(factor, lower=1, overwrite_a=1)
-        if failed:
+        if factorise_lower(factor):
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        dual = np.ascontiguousarray(solve_factored(factor, half.target.copy(order="F")))
         return cls(half, factor, dual, (half.target * dual).sum(axis=0) / len(points))
 
     def precisions(self, n_last: int) -> np.ndarray:
@@ -109,12 +107,11 @@ class Evidence:
     def at(cls, points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> Evidence | None:
         """Return the evidence, or None where the covariance is not positive definite."""
         same, mirrored = _parts(points, points, theta, half.sign)
-        matrix = same + mirrored + float(half.sign >= 0)
-        matrix.flat[:: len(points) + 1] += white + JITTER
-        factor, failed = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)
-        if failed:
+        factor = (same + mirrored + float(half.sign >= 0)).T
+        factor.T.flat[:: len(points) + 1] += white + JITTER
+        if factorise_lower(factor):
             return None
-        dual = np.ascontiguousarray(lapack.dpotrs(factor, half.target, lower=1)[0])
+        dual = np.ascontiguousarray(solve_factored(factor, half.target.copy(order="F")))
         variance = np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300)
         return cls(points, half, theta, white, same - mirrored, factor, dual, variance)
 

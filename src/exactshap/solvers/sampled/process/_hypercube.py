@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
+from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
 from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
@@ -146,7 +146,7 @@ class CubeProcess:
     def variance_of_left_out(self, weights: np.ndarray) -> np.ndarray:
         """Return the variance (n_columns, n_outputs) of weighted sums of the left-out residuals of :meth:`checked`, weights (n_checked, n_columns)."""
         n, odd = len(weights), self.halves[0]
-        root = lapack.dtrtrs(odd.factor[-n:, -n:], weights / self._precisions[0][:, None], lower=1)[0]
+        root = solve_lower(np.asfortranarray(odd.factor[-n:, -n:]), np.asfortranarray(weights / self._precisions[0][:, None]))
         return np.asarray((root**2).sum(axis=0)[:, None] * odd.variance)
 
     @functools.cached_property
@@ -168,9 +168,9 @@ class CubeProcess:
         for fitted in self.halves:
             sign = fitted.half.sign
             cross = self.prior.covariances(sign, self.points, question)
-            root = lapack.dtrtrs(fitted.factor, cross, lower=1)[0]
+            root = solve_lower(fitted.factor, cross.copy(order="F"))
             left = np.maximum(self.prior.variances(sign, question) - (root**2).sum(axis=0), 0.0)
-            posteriors.append(HalfPosterior(fitted, cross, left, lapack.dtrtrs(fitted.factor, root, lower=1, trans=1)[0]))
+            posteriors.append(HalfPosterior(fitted, cross, left, solve_lower(fitted.factor, root, transposed=True)))
         return posteriors
 
     def solve(self, question: Question) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import lapack
 
 from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes
 
@@ -121,6 +120,8 @@ def _within(point: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 def _newton_step(curvature: np.ndarray, gradient: np.ndarray, free: np.ndarray) -> np.ndarray:
     """Return the Newton step of the free coordinates, shortened if it is too long for any of them."""
+    from scipy.linalg import lapack
+
     if not free.all():
         # Fixed coordinates have no slope, and no curvature in common with free ones
         curvature = np.where(free[:, None] & free, curvature, np.diag(curvature.diagonal()))
