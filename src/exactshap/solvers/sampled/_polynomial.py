@@ -108,9 +108,9 @@ def fit_polynomial(
         q, r = qr(matrix, mode="economic", check_finite=False)
         diagonal = np.abs(np.diag(r))
         if diagonal.min() > SINGULAR * diagonal.max():
-            rest = solve_triangular(r, q.T @ right)
+            rest = solve_triangular(r, q.T @ right, check_finite=False)
             residual = right - matrix @ rest
-            influence = solve_triangular(r, shares_left.T, trans="T")
+            influence = solve_triangular(r, shares_left.T, trans="T", check_finite=False)
             moves = q @ influence
             unseen = 1.0 - 1.0 / np.maximum(inverse_rates, 1.0)[:, None]  # of each row's stratum, 1 - n_s / C(d, s)
             left_out = _left_out(q, residual)

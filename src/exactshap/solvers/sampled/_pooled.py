@@ -12,6 +12,7 @@ relevances :math:`\theta_j + \sum_c \alpha_c z_c^2`. Posterior variances have th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -82,6 +83,7 @@ class Pool:
     def fitted(cls, points: Points, answers: np.ndarray) -> Pool:
         return cls.at(points, answers, find_logs(points, answers))
 
+    @functools.cached_property
     def scale(self) -> np.ndarray:
         """Return the variance (n_outputs,) of the process, by residuals of left-out points."""
         return np.asarray((self.dual[1:] ** 2 / inverse_of(self.factor).diagonal()[1:, None]).mean(axis=0))
@@ -176,7 +178,7 @@ def solve_pooled(
                 if semivalue.is_efficient(1):
                     mean = mean + ((full[i] - empty)[some] / unit[some] - mean.sum(axis=0)) / len(players)
                 values[np.ix_([i], players, some)] = unit[some] * mean
-                error = np.maximum(np.sqrt(variance[:, None] * pool.scale()), np.maximum(rounding, least))
+                error = np.maximum(np.sqrt(variance[:, None] * pool.scale), np.maximum(rounding, least))
                 errors[np.ix_([i], players, some)] = unit[some] * error
     method = f"regression (Gaussian process over coalitions of {len(rows)} rows, {len(masks)} calls)"
     scale = float(magnitude.max())
