@@ -39,6 +39,15 @@ def _parts(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int)
     return np.exp(inner - spread), sign * np.exp(-spread - inner)
 
 
+def _solved(matrix: np.ndarray, white: float, target: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return L, K = L L^T, and K^-1 y; None if K is not positive definite. K is ``matrix``, overwritten, and the white part."""
+    matrix.flat[:: len(matrix) + 1] += white + JITTER
+    factor = matrix.T  # in LAPACK's order; only the triangle on and above the matrix' diagonal is read
+    if factorise_lower(factor):
+        return None
+    return factor, np.ascontiguousarray(solve_factored(factor, target.copy(order="F")))
+
+
 @dataclass(frozen=True, eq=False)
 class Half:
     """Hold one half of the game: ``sign`` -1 is (v(S) - v(D - S)) / 2, +1 the same with a plus, 0 the game at single coalitions."""
@@ -73,13 +82,13 @@ class FittedHalf:
     @classmethod
     def at(cls, points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> FittedHalf:
         """Return the half given its values at all ``points``; raise where their covariance is not positive definite."""
-        factor = np.empty((len(points), len(points)), order="F")
-        for columns in slices(len(points), BLOCK_ROWS):
-            factor[columns.start :, columns] = covariance(points[columns.start :], points[columns], theta, half.sign)
-        factor.T.flat[:: len(points) + 1] += white + JITTER
-        if factorise_lower(factor):
+        matrix = np.empty((len(points), len(points)))
+        for rows in slices(len(points), BLOCK_ROWS):
+            matrix[rows, rows.start :] = covariance(points[rows], points[rows.start :], theta, half.sign)
+        solved = _solved(matrix, white, half.target)
+        if solved is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        dual = np.ascontiguousarray(solve_factored(factor, half.target.copy(order="F")))
+        factor, dual = solved
         return cls(half, factor, dual, (half.target * dual).sum(axis=0) / len(points))
 
     def precisions(self, n_last: int) -> np.ndarray:
@@ -107,11 +116,10 @@ class Evidence:
     def at(cls, points: np.ndarray, half: Half, theta: np.ndarray, white: float) -> Evidence | None:
         """Return the evidence, or None where the covariance is not positive definite."""
         same, mirrored = _parts(points, points, theta, half.sign)
-        factor = (same + mirrored + float(half.sign >= 0)).T
-        factor.T.flat[:: len(points) + 1] += white + JITTER
-        if factorise_lower(factor):
+        solved = _solved(same + mirrored + float(half.sign >= 0), white, half.target)
+        if solved is None:
             return None
-        dual = np.ascontiguousarray(solve_factored(factor, half.target.copy(order="F")))
+        factor, dual = solved
         variance = np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300)
         return cls(points, half, theta, white, same - mirrored, factor, dual, variance)
 
@@ -174,6 +182,11 @@ class Evidence:
         return np.column_stack([moved, self.white * alpha])
 
 
+def typical_logs(n_players: int) -> np.ndarray:
+    """Return the prior's mean of log theta and log tau, (n_players + 1,)."""
+    return np.log(np.append(np.full(n_players, 0.5 / n_players), TYPICAL_WHITE))
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """Compute the negative log posterior of log theta (d,) and log tau, given the halves' values at ``points`` (m, d)."""
@@ -191,8 +204,7 @@ class Posterior:
         precision = np.full((d + 1, d + 1), 1.0 / (d * LEVEL_SPREAD) ** 2 - 1.0 / (d * SPREAD**2))
         precision[-1] = precision[:, -1] = 0.0
         np.fill_diagonal(precision, precision.diagonal() + np.append(np.full(d, SPREAD**-2.0), WHITE_SPREAD**-2.0))
-        typical = np.log(np.append(np.full(d, 0.5 / d), TYPICAL_WHITE))
-        return cls(points, halves, typical, precision)
+        return cls(points, halves, typical_logs(d), precision)
 
     def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
         """Return its value, and a function for its gradient (d + 1,) and approximate curvature (d + 1, d + 1)."""

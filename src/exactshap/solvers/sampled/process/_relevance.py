@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes
+from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes, typical_logs
 
 # Bounds of log theta: from invisible to rho = 1 - 4e-9
 RELEVANCE = (-12.0, 3.0)
@@ -42,13 +42,13 @@ def find_relevances(points: np.ndarray, halves: list[Half], start: np.ndarray | 
     bounds = np.array([RELEVANCE] * points.shape[1] + [WHITE]).T
     sizes = _sizes(len(points)) if start is None else [len(points)]
     enough = ENOUGH_ALONE if start is None and len(sizes) == 1 else ENOUGH
-    here = start
+    here = typical_logs(points.shape[1]) if start is None else start
     for size in sizes:
         rows = evenly_spaced(len(points), size)  # the full coalition is always among them
         posterior = Posterior.of(points[rows], [half.rows(rows) for half in halves])
         most = MAX_STEPS_IF_LARGE if size > LARGE else MAX_STEPS
-        here = search(posterior, posterior.typical if here is None else here, bounds, most, enough)
-    return np.asarray(here)
+        here = search(posterior, here, bounds, most, enough)
+    return here
 
 
 def level_start(n_players: int, total: float) -> np.ndarray:
