@@ -54,7 +54,7 @@ class LeafParts(NamedTuple):
 
 
 class LinearTables(NamedTuple):
-    """List each tabulated leaf's sets of players, and where its cells start."""
+    """List the columns that each group's functions read, and where its cells start."""
 
     start: np.ndarray
     column: np.ndarray

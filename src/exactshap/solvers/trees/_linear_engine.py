@@ -56,7 +56,7 @@ PATTERN_STEPS = 3.0
 
 @dataclass(frozen=True, eq=False)
 class FunctionLeaves:
-    """Hold the leaves with a function in one output, with its parts by player; ``functions`` are those of all nodes."""
+    """Hold the leaves with a function in one output, with its parts by player."""
 
     leaves: Paths
     parts: kernels.LeafParts

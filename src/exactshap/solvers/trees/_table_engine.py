@@ -104,7 +104,7 @@ class OrderTables(NamedTuple):
     n_results: int  # of a row: sets and v(D) of all outputs, and the scale
     block: int  # rows that are swept at a time
     is_kept: bool  # whether the tables of a semivalue stay between calls
-    memory: float  # bytes besides the rows: the tables of one semivalue (see ``background`` for the background's)
+    memory: float  # bytes besides the rows: the tables of one semivalue (see ``held`` for the background's)
     # Steps of a filling, look-ups of a row, steps of a row without tables
     work: tuple[float, float, float]
     method: str

@@ -276,8 +276,9 @@ def _without_zeros(X: np.ndarray) -> np.ndarray:
 def readable(model: TreeModel, table: TableLike) -> Any:
     """Return the table, with the same cells, in a form that the library predicts.
 
-    Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end the process at polars columns of type Categorical (LightGBM: Enum and arrow's
-    dictionaries too), and CatBoost does not know arrow tables. XGBoost 3.4 refuses categories that only the dtype has.
+    Numbers in pandas columns of objects (and, for LightGBM, of Arrow's dtypes) become float64. LightGBM 4.6 and CatBoost 1.2.10 end
+    the process at polars columns of type Categorical (LightGBM: Enum and arrow's dictionaries too), and CatBoost does not know
+    arrow tables. XGBoost 3.4 refuses categories that only the dtype has.
     """
     if model.library == "scikit-learn" and model.categories and type(table.native).__module__.startswith("pyarrow"):
         # As NumPy's arrays, missing cells of dictionaries have the last category (pyarrow 26)
