@@ -179,8 +179,6 @@ def _functions(raw: Sequence[RawTree], offset: np.ndarray) -> dict[int, tuple[Le
 
 def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:
     n = len(tree.feature)
-    if not n:
-        raise ModelFormatError(f"tree {k}: has no nodes")
     lengths = {
         name: len(values)
         for name in ("threshold", "left", "right", "value", "cover", "missing", "zero_is_missing")
