@@ -211,14 +211,15 @@ def parents_first(root: T, children: Callable[[T], list[T]], limit: int = MAX_NO
     >>> nodes, left.tolist(), right.tolist()
     ([(1, (2, 3)), 1, (2, 3), 2, 3], [1, -1, 3, -1, -1], [2, -1, 4, -1, -1])
     """
-    nodes, left = [root], []
+    nodes, first = [root], []
     for node in nodes:  # grows in the loop
         if len(nodes) > limit:
             raise ModelFormatError("The nodes of a tree form a cycle or share a child")
         below = children(node)
-        left.append(len(nodes) if below else -1)
+        first.append(len(nodes) if below else -1)
         nodes += below
-    return nodes, np.array(left), np.where(np.array(left) < 0, -1, np.array(left) + 1)
+    left = np.array(first)
+    return nodes, left, np.where(left < 0, -1, left + 1)
 
 
 class Records:
@@ -255,7 +256,13 @@ class Records:
 
     def column(self, name: str, dtype: type, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return an entry's concatenated numbers, and their count per object, checked by ``counts``."""
-        return chained(self.entries(name), name, dtype, counts)
+        arrays = []
+        for k, entry in enumerate(self.entries(name)):
+            if entry is None:
+                raise ModelFormatError(f"tree {k}: has no entry {name!r}")
+            arrays.append(numbers(entry, f"tree {k}: {name}", dtype, None if counts is None else int(counts[k])))
+        sizes = np.array([len(array) for array in arrays], np.int64)
+        return np.concatenate(arrays) if arrays else np.empty(0, dtype), sizes
 
 
 def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
@@ -269,13 +276,3 @@ def every_or_none(found: Sequence[bool] | np.ndarray, name: str) -> bool:
 def records(objects: Any) -> Records:
     """Return a list of objects as records."""
     return objects if isinstance(objects, Records) else Records(objects)
-
-
-def chained(entries: list[Any], name: str, dtype: type, counts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    arrays = []
-    for k, entry in enumerate(entries):
-        if entry is None:
-            raise ModelFormatError(f"tree {k}: has no entry {name!r}")
-        arrays.append(numbers(entry, f"tree {k}: {name}", dtype, None if counts is None else int(counts[k])))
-    sizes = np.array([len(array) for array in arrays], np.int64)
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype), sizes
