@@ -129,7 +129,7 @@ def _comparisons(nodes: _Nodes, *, single: bool) -> tuple[np.ndarray, np.ndarray
     if inner.any() and mode.max() >= len(_STRICT):
         raise refused("An ensemble of ONNX splits on equality or sets", f"Got {_MODES[int(mode.max())]}")
     strict, turned = np.array(_STRICT)[mode] & inner, np.array(_TURNED)[mode] & inner
-    if not (strict & inner).any() or (strict | ~inner).all():
+    if not strict.any() or (strict | ~inner).all():
         return nodes.threshold, turned, not strict.any()
     kind = np.float32 if single else np.float64
     # In the precision of the comparison: the number before t in float64 would be t again in float32
@@ -169,9 +169,8 @@ def _nodes(attributes: Attributes) -> _Nodes:
     if len(np.unique(tree[starts])) < len(starts):
         raise refused("The nodes of a tree do not stand together")
     sizes = np.diff(np.append(starts, n))
-    find = _Finder(np.repeat(np.arange(len(sizes)), sizes), number)
-    leaf = modes == "LEAF"
     trees = np.repeat(np.arange(len(sizes)), sizes)
+    find, leaf = _Finder(trees, number), modes == "LEAF"
     return _Nodes(
         sizes=sizes.astype(np.int64),
         mode=np.array([places.get(mode, -1) for mode in modes.tolist()], np.int64),
