@@ -76,7 +76,7 @@ class FunctionLeaves:
     def has_bits(self) -> np.ndarray:
         """Say whether all parts of each leaf have bits, (n_leaves,)."""
         # Differences of running counts, as ``np.add.reduceat`` answers wrongly for leaves without parts
-        without = np.concatenate([[0], np.cumsum(self.parts.bit == 0)])
+        without = offsets_of(self.parts.bit == 0)
         return np.diff(without[self.parts.part_start]) == 0
 
     @functools.cached_property

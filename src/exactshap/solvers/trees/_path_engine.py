@@ -20,7 +20,7 @@ from exactshap.solvers.trees._layout import binomials_and_offsets, outputs_of_tr
 from exactshap.solvers.trees._sums import ROWS_IN_TURN, pairwise_sum
 from exactshap.solvers.trees._table_engine import path_weights
 from exactshap.trees import FlatTrees, Paths, cover_shares, paths
-from exactshap.trees.ensemble import sum_leaf_values
+from exactshap.trees.ensemble import offsets_of, sum_leaf_values
 
 # Products and sums of one sweep: within the second-level cache.
 WORK_BYTES = 2**21
@@ -347,7 +347,7 @@ def steps_bytes(trees: FlatTrees) -> float:
 def make_steps(trees: FlatTrees, shape: kernels.Structure) -> kernels.Steps:
     """List the splits of each tree in depth-first order."""
     is_split = trees.feature >= 0
-    n, before = int(is_split.sum()), np.concatenate([[0], np.cumsum(is_split)]).astype(np.int64)
+    n, before = int(is_split.sum()), offsets_of(is_split)
     node, level, above, end = (np.empty(n, np.int32) for _ in range(4))
     is_right, is_leaf = np.empty(n, bool), np.empty((n, 2), bool)
     tree_start = before[trees.tree_start]

@@ -32,7 +32,7 @@ from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine
 from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
-from exactshap.trees.ensemble import LinearLeaves, complete_forest
+from exactshap.trees.ensemble import LinearLeaves, complete_forest, offsets_of
 
 # How many rows are expected to share a filling of tables for pairs, which else go by quadrature.
 PAIR_ROWS = 400.0
@@ -263,7 +263,7 @@ def solve_trees(
     columns = np.ascontiguousarray(X.T)
     first, *rest = (engine.solve(columns, semivalue, order) for engine in engines)
     # A game that is a sum of games has the sum of their values: semivalues are linear
-    part = sum(rest, start=first) if rest else first
+    part = sum(rest, start=first)
     return part.finish(
         prepared.n_players,
         semivalue,
@@ -378,11 +378,9 @@ def _engine(kind: type) -> Any:
     if kind is PathEngine:
         return PathEngine(trees, shape, N_FEATURES)
     if kind is LinearEngine:
-        n = trees.n_nodes
-        terms = np.zeros(n + 1, np.int64)
-        terms[1:] = np.cumsum(trees.feature < 0)
+        terms = offsets_of(trees.feature < 0)
         columns = (np.arange(terms[-1]) % N_FEATURES).astype(np.int32)
-        functions = LinearLeaves(terms, columns, np.ones((terms[-1], 1)), np.zeros((n, 1)))
+        functions = LinearLeaves(terms, columns, np.ones((terms[-1], 1)), np.zeros((trees.n_nodes, 1)))
         trees = replace(trees, linear=functions)
         return LinearEngine.of_outputs(trees, shape, N_FEATURES, background.T, weights, 2.0**30)[0]
     if kind is LeafEngine:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
-from exactshap.trees.ensemble import HashedColumns, TargetStatistic
+from exactshap.trees.ensemble import HashedColumns, TargetStatistic, offsets_of
 from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers, read_json
 
 _COUNTS = ("Counter", "FeatureFreq")
@@ -129,7 +129,7 @@ def read_features(document: dict) -> Features:
         categorical=columns[1],
         hashed=HashedColumns(dict(zip(columns[1].tolist(), values, strict=True)), statistics) if categories else None,
         places=places,
-        first_split=len(places) + np.concatenate([[0], np.cumsum([len(b) for b in borders])]).astype(np.int64),
+        first_split=len(places) + offsets_of(np.array([len(b) for b in borders])),
         borders=borders,
         has_target_statistics=any(entry.get("ctr_type") not in _COUNTS for entry in ctrs),
         target_borders=tuple(_whole(entry.get("target_border_idx", 0), "target_border_idx", 0, 2**31) for entry in ctrs),
