@@ -58,7 +58,7 @@ def convert_imodels(model: Model) -> TreeModel:
     kinds = [cls.__name__ for cls in type(model).__mro__]
     if "HSTree" in kinds:
         return _shrunk(model)
-    fitted, read = next(_READERS[name] for name in kinds if name in _READERS)
+    fitted, read = next(_OF_IMODELS[name] for name in kinds if name in _OF_IMODELS)
     check_is_fitted(model, fitted)
     return read(model)
 
@@ -81,7 +81,7 @@ def _shrunk(model: Model) -> TreeModel:
 def _figs(model: Model) -> TreeModel:
     """Return the sum of trees; for a classifier differences to the first class, the inputs of its softmax."""
     if getattr(model, "categorical_features_", None) is not None:
-        _refuse(model, "encodes its categorical columns", f"categorical_features={model.categorical_features_!r:.80}")
+        _refuse_imodels(model, "encodes its categorical columns", f"categorical_features={model.categorical_features_!r:.80}")
     classes = getattr(model, "classes_", None)
     raw = [_tree_of_figs(root, int(model.n_outputs), classes is not None) for root in model.trees_]
     if classes is None:
@@ -164,7 +164,7 @@ def _tree_of_rule(model: Model, rule: Foreign, slope: float) -> RawTree:
     """Return a chain of splits, one per condition of the rule."""
     conditions = list(rule.agg_dict.items())
     if any(symbol not in ("<=", ">") for (_, symbol), _ in conditions):
-        _refuse(model, "has a rule that is no chain of <= and >", f"{rule}")
+        _refuse_imodels(model, "has a rule that is no chain of <= and >", f"{rule}")
     columns = [int(name.removeprefix("X_")) for (name, _), _ in conditions]
     goes_left = np.array([symbol == "<=" for (_, symbol), _ in conditions], bool)
     value = np.zeros(2 * len(conditions) + 1)
@@ -192,13 +192,13 @@ def _tree_of_term(model: Model, j: int, coefficient: float) -> RawTree:
     )
 
 
-def _refuse(model: Model, what: str, got: str) -> NoReturn:
+def _refuse_imodels(model: Model, what: str, got: str) -> NoReturn:
     call = "predict_proba" if hasattr(model, "classes_") else "predict"
     do = f"Call it: explain(model.{call}, X, background), exact up to 13 players"
     raise UnsupportedStructureError(f"{type(model).__name__} {what}", f"Got {got}", do)
 
 
-_READERS: dict[str, tuple[str, Callable[[Model], TreeModel]]] = {  # and the attribute that a fit leaves
+_OF_IMODELS: dict[str, tuple[str, Callable[[Model], TreeModel]]] = {  # and the attribute that a fit leaves
     "FIGS": ("trees_", _figs),
     "FIGSCV": ("figs", lambda model: replace(_figs(model.figs), name=type(model).__name__)),
     "GreedyRuleListClassifier": ("rules_", _rule_list),
@@ -253,9 +253,8 @@ def _tree_of_perpetual(nodes: list[Any]) -> RawTree:
         threshold=np.array([0.0 if node.is_leaf else node.split_value for node in nodes]),
         left=np.array([-1 if node.is_leaf else place[node.left_child] for node in nodes]),
         right=np.array([-1 if node.is_leaf else place[node.right_child] for node in nodes]),
-        value=np.array([node.weight_value for node in nodes], np.float32).astype(
-            float
-        ),  # numbers printed in their shortest form
+        # Numbers printed in their shortest form
+        value=np.array([node.weight_value for node in nodes], np.float32).astype(float),
         cover=np.array([node.hessian_sum for node in nodes], float),
         missing=np.array([int(node.missing_node == node.left_child) for node in nodes], np.int8),
         root=place[0],
@@ -287,12 +286,12 @@ def convert_treelite(model: Model) -> TreeModel:
         raw,
         constant,
         n_features=int(dump["num_feature"]),
-        less_equal=_operator(dump["trees"]) != "<",
+        less_equal=_comparison_of_treelite(dump["trees"]) != "<",
         single_precision=single,
         library="treelite",
         name="treelite model",
         unit=log_odds(dump["sigmoid_alpha"]) if unit == "log-odds" else unit,
-        output_names=_names(classes),
+        output_names=_names_of_treelite(classes),
         boosted=not averaged,
         objective=dump["task_type"],
         default_output=1 if averaged and classes == [2] else None,
@@ -316,7 +315,7 @@ def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, n_cells: 
         left=left,
         right=right,
         value=share * (value[:, 0] if output >= 0 or value.shape[1] == 1 else value),
-        cover=_covers(nodes),
+        cover=_covers_of_treelite(nodes),
         missing=np.where(leaf, 0, default).astype(np.int8),
         categories={
             q: bit_set(np.array(node["category_list"], np.int64), f"node {q}", MAX_SET_WORDS)
@@ -327,7 +326,7 @@ def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, n_cells: 
     )
 
 
-def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
+def _covers_of_treelite(nodes: list[dict[str, Any]]) -> np.ndarray:
     """Return weights or numbers of training rows if all nodes have them."""
     for name in ("sum_hess", "data_count"):
         if all(name in node for node in nodes):
@@ -335,7 +334,7 @@ def _covers(nodes: list[dict[str, Any]]) -> np.ndarray:
     return np.zeros(len(nodes))
 
 
-def _operator(trees: list[dict[str, Any]]) -> str:
+def _comparison_of_treelite(trees: list[dict[str, Any]]) -> str:
     """Return the common comparison of all splits."""
     known = {node["comparison_op"] for tree in trees for node in tree["nodes"] if "comparison_op" in node}
     if len(known) > 1 or not known <= {"<", "<="}:
@@ -344,7 +343,7 @@ def _operator(trees: list[dict[str, Any]]) -> str:
     return next(iter(known), "<=")
 
 
-def _names(classes: list[int]) -> tuple[str, ...]:
+def _names_of_treelite(classes: list[int]) -> tuple[str, ...]:
     if len(classes) > 1:
         return tuple(f"target {t} = {c}" if n > 1 else f"target {t}" for t, n in enumerate(classes) for c in range(n))
     return ("output",) if classes == [1] else tuple(f"class {c}" for c in range(classes[0]))
@@ -364,7 +363,7 @@ def convert_ydf(model: Model) -> TreeModel:
         )
     labels = tuple(map(str, model.label_classes())) if classifies else ()
     constant = np.asarray(model.initial_predictions(), float) if boosted else np.zeros(max(len(labels), 1))
-    leaf = _leaf_of(model, boosted, len(trees), len(constant))
+    leaf = _leaf_of_ydf(model, boosted, len(trees), len(constant))
     raw = [_tree_of_ydf(tree.root, column, leaf, k % len(constant) if boosted else -1) for k, tree in enumerate(trees)]
     names = ("output",) if not classifies else labels[1:] if len(constant) == 1 else labels
     unit = "probability" if classifies else "target"
@@ -389,7 +388,7 @@ def convert_ydf(model: Model) -> TreeModel:
     )
 
 
-def _leaf_of(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> Any:
+def _leaf_of_ydf(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> Any:
     """Return a function from a leaf to what it adds to outputs."""
     if boosted or n_outputs == 1:
         share = 1.0 if boosted else 1.0 / n_trees
@@ -408,7 +407,7 @@ def _tree_of_ydf(root: Foreign, column: dict[int, int], leaf: Any, output: int) 
     nodes, left, right = parents_first(
         root, lambda node: [node.neg_child, node.pos_child] if hasattr(node, "condition") else []
     )
-    splits = [_condition(node.condition, column) if hasattr(node, "condition") else (-1, 0.0, 0) for node in nodes]
+    splits = [_condition_of_ydf(node.condition, column) if hasattr(node, "condition") else (-1, 0.0, 0) for node in nodes]
     feature, threshold, missing = zip(*splits, strict=True)
     # Splits have no values; theirs are not read
     empty = 0.0 * np.asarray(leaf(nodes[-1].value))
@@ -424,7 +423,7 @@ def _tree_of_ydf(root: Foreign, column: dict[int, int], leaf: Any, output: int) 
     )
 
 
-def _condition(condition: Foreign, column: dict[int, int]) -> tuple[int, float, int]:
+def _condition_of_ydf(condition: Foreign, column: dict[int, int]) -> tuple[int, float, int]:
     """Return column and threshold of x >= threshold (true is 1), and 1 where missing values go left."""
     kind = type(condition).__name__
     if kind not in ("NumericalHigherThanCondition", "IsTrueCondition"):

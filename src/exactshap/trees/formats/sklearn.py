@@ -341,10 +341,10 @@ def _leaf_means(forest: Foreign) -> np.ndarray:
 def convert_survival(model: Model) -> TreeModel:
     """Return a fitted tree, forest or boosted model as its risk score."""
     if hasattr(model, "init_"):
-        return _boosted(model)
+        return _boosted_survival(model)
     at_events = np.asarray((model if hasattr(model, "is_event_time_") else model.estimators_[0]).is_event_time_, bool)
     raw = []
-    for tree, share in _trees(model):
+    for tree, share in _survival_trees(model):
         # Each node's cumulative hazards summed over event times, which ``low_memory`` stores
         is_stored, value = tree.value.shape[1] == 1 < len(at_events), tree.value
         risk = value[:, 0, :1] if is_stored else value[:, at_events, 0].sum(axis=1, keepdims=True)
@@ -356,7 +356,7 @@ def of_curve(model: Model, curve: str, columns: np.ndarray) -> TreeModel:
     """Return the mean curve of the trees at some of ``model.unique_times_``."""
     kind = CURVES[curve]
     raw = []
-    for tree, share in _trees(model):
+    for tree, share in _survival_trees(model):
         if tree.value.shape[1:] != (len(model.unique_times_), 2):
             do = "Fit with low_memory=False, or explain the risk with output='auto'"
             raise UnsupportedStructureError(f"This {type(model).__name__} kept no curves", "Got low_memory=True", do)
@@ -378,17 +378,25 @@ def curve_columns(model: Model, times: Any) -> np.ndarray:
     return np.unique(places)
 
 
-def _trees(model: Model) -> list[tuple[Any, float]]:
+def _survival_trees(model: Model) -> list[tuple[Any, float]]:
     members = getattr(model, "estimators_", None)
     return [(model.tree_, 1.0)] if members is None else [(member.tree_, 1.0 / len(members)) for member in members]
 
 
 def _survival(model: Model, raw: list[RawTree], names: tuple[str, ...], unit: str, *, boosted: bool = False) -> TreeModel:
-    facts = dict[str, Any](library="scikit-survival", objective="survival", boosted=boosted)
-    return of_estimator(model, raw, np.zeros(len(names)), unit=unit, output_names=names, **facts)
+    return of_estimator(
+        model,
+        raw,
+        np.zeros(len(names)),
+        library="scikit-survival",
+        unit=unit,
+        output_names=names,
+        boosted=boosted,
+        objective="survival",
+    )
 
 
-def _boosted(model: Model) -> TreeModel:
+def _boosted_survival(model: Model) -> TreeModel:
     """Return the weighted sum of the trees; for losses of times ``predict`` returns its exponential."""
     if not isinstance(model.init_, str) or model.init_ != "zero" or model.dropout_rate > 0.0:
         got = "Got dropout_rate > 0" if model.dropout_rate > 0.0 else f"Got init={type(model.init_).__name__}"
