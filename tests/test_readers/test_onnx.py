@@ -173,6 +173,15 @@ def test_what_is_no_onnx_file_is_refused(content):
         loads(content)
 
 
+def test_a_file_without_inputs_is_refused():
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    constant = onnx.numpy_helper.from_array(np.ones((1, 1), np.float32), "c")
+    answer = helper.make_tensor_value_info("y", kind, [1, 1])
+    graph = helper.make_graph([helper.make_node("Identity", ["c"], ["y"])], "constant", [], [answer], [constant])
+    with pytest.raises(UnsupportedStructureError, match="Identity is not known"):
+        explain(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), np.zeros((1, 2)), np.zeros((2, 2)))
+
+
 def test_columns_are_counted_before_they_are_made():
     """3,000 categories of each of 3,000 columns are a file of some kilobytes."""
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT

@@ -222,8 +222,8 @@ class OnnxFile:
         inputs = tuple(_inputs(proto, n_columns))
         width = sum(columns for _, _, columns in inputs)
         kinds = {entry.name: entry.type.tensor_type.elem_type for entry in proto.graph.input}
-        columns = np.split(np.arange(width), np.cumsum([n for _, _, n in inputs])[:-1])
-        first = {name: Columns(own, kinds[name]) for (name, _, _), own in zip(inputs, columns, strict=True)}
+        ends = np.cumsum([n for _, _, n in inputs])
+        first = {name: Columns(np.arange(end - n, end), kinds[name]) for (name, _, n), end in zip(inputs, ends, strict=True)}
         states = walk(proto, first, range(width) if players is None else players)
         output, score = _explained(proto, states, self.name)
         source = score.node.input[0]
