@@ -262,8 +262,8 @@ def interactions(
     matrix = np.abs(pairs).mean(axis=0) if i is None else pairs[0]
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]
     matrix, n, n_left_out = matrix[np.ix_(order, order)], len(order), explanation.n_players - len(order)
-    shown = [explanation.feature_names[j] for j in order]
-    names = [in_lines(escape(name)) for name in shown]
+    players = [explanation.feature_names[j] for j in order]
+    names = [in_lines(escape(name)) for name in players]
     letters = max((len(line) for name in names for line in name.split("\n")), default=0)
     ax = new_axes(2.0 + 0.085 * letters + 0.6 * n, 1.4 + 0.06 * letters + 0.55 * n) if ax is None else ax
     # Values of single players are mostly larger: the colour scale is that of the pairs
@@ -276,9 +276,7 @@ def interactions(
         colour = "white" if abs(value) > 0.7 * limit else "black"
         ax.text(column, row, in_words(float(value), digits=2), ha="center", va="center", fontsize=8, color=colour)
     # Turned names of several lines would cross their neighbours
-    below = [
-        escape(shortened(" ".join(name.split()), CATEGORY_WIDTH)) for name in map(explanation.feature_names.__getitem__, order)
-    ]
+    below = [escape(shortened(" ".join(name.split()), CATEGORY_WIDTH)) for name in players]
     ax.set_xticks(range(n), below, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
     rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)

@@ -98,11 +98,11 @@ def scatter(
         draw_rings(ax, places[~shown], prepared.values[~shown], 14, colours.missing)
     dots = ax.scatter(places[shown], prepared.values[shown], s=14, alpha=0.8, linewidths=0, zorder=3, **shade)
     ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
-    _name_axis(ax.xaxis, x, letters=_LETTERS, turned=True)
+    _name_axis(ax.xaxis, x, turned=True)
     if colour is not None and shown.any():
         bar = ax.figure.colorbar(dots, ax=ax)
         bar.outline.set_visible(False)
-        _name_axis(bar.ax.yaxis, colour, letters=_LETTERS, turned=False)
+        _name_axis(bar.ax.yaxis, colour, turned=False)
         bar.set_label(escape(shortened(colour.name, 40)))
     if not known.all():
         _name_missing(ax, x, left)
@@ -181,13 +181,13 @@ def _squared_correlation(values: np.ndarray, numbers: np.ndarray) -> float:
     return largest
 
 
-def _name_axis(axis: Axes, content: Axis, *, letters: int, turned: bool) -> None:
+def _name_axis(axis: Axes, content: Axis, *, turned: bool) -> None:
     """Label dates concisely and categories by some letters, of many every k-th."""
     if content.kind == "date":
         date_axis(axis)
     if content.categories is not None:
         codes = range(0, len(content.categories), -(-len(content.categories) // _NAMES_SHOWN) or 1)
-        names = [escape(shortened(content.categories[code], letters)) for code in codes]
+        names = [escape(shortened(content.categories[code], _LETTERS)) for code in codes]
         crowded = turned and sum(map(len, names)) > 60
         axis.set_ticks(list(codes), names, **({"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if crowded else {}))
 

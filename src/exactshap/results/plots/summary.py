@@ -80,11 +80,13 @@ def prepare_bars(
         values = found.values
         what = f"mean magnitude of {title} with {100 * interval:g} % intervals, {counted(explanation.n_rows, 'row')}"
     shown = Shown.of(np.abs(values), max_display)
-    names = shown.labels(explanation.feature_names) if i is None else player_labels(row, shown.single)
+    if i is None:
+        labels = shown.labels(explanation.feature_names)
+    else:
+        labels = (*player_labels(row, shown.single), *shown.name_of_rest())
     ends = None
     if found is not None and found.lower is not None and found.upper is not None:
         ends = shown.known(np.stack([found.lower, found.upper]))
-    labels = tuple(names) if i is None else (*names, *shown.name_of_rest())
     return Bars(labels, shown.values(values), ends, what, i is not None)
 
 
@@ -253,7 +255,7 @@ def heatmap(plot: Plotted, *, max_display: int = 10, output: int | str | None = 
     ax = new_axes(8.0, 0.38 * n + 2.2) if ax is None else ax
     limit = float(np.percentile(np.abs(values), 99.0)) or float(np.abs(values).max()) or 1.0
     colours = {"cmap": current_palette().values(), "vmin": -limit, "vmax": limit}
-    cells = ax.imshow(values, aspect="auto", interpolation="nearest", resample=False, **colours)
+    image = ax.imshow(values, aspect="auto", interpolation="nearest", resample=False, **colours)
     width = float(np.ptp(prediction)) or 1.0
     ax.plot(-0.75 - 1.2 * (prediction - prediction.min()) / width, color="black", linewidth=1.0)
     ax.set_ylim(n - 0.5, -2.2)
@@ -261,7 +263,7 @@ def heatmap(plot: Plotted, *, max_display: int = 10, output: int | str | None = 
     ax.set_xlabel("rows, similar values side by side")
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     letters = int(9.0 * ax.figure.bbox.height / ax.figure.dpi)  # of 10 points, along three quarters of the height
-    ax.figure.colorbar(cells, ax=ax, label=in_lines(escape(f"value ({explanation.unit})"), letters), extend="both")
+    ax.figure.colorbar(image, ax=ax, label=in_lines(escape(f"value ({explanation.unit})"), letters), extend="both")
     return fitted(ax, title=game_words(rows))
 
 
@@ -292,9 +294,9 @@ def _outline(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return grid and values of a kernel density estimate, scaled to at most 0.4."""
     from scipy.stats import gaussian_kde
 
-    cells, exponent = near_one(column)
-    grid = np.linspace(cells.min(), cells.max(), 200)
-    density = gaussian_kde(cells)(grid)
+    scaled, exponent = near_one(column)
+    grid = np.linspace(scaled.min(), scaled.max(), 200)
+    density = gaussian_kde(scaled)(grid)
     return np.ldexp(grid, exponent), 0.4 * density / density.max()
 
 
