@@ -142,7 +142,8 @@ class Partition(PackedOnce):
     def explained(self, table: TableLike) -> tuple[Any, dict[str, np.ndarray]]:
         """Return a table's output, and every computed column with all its digits."""
         frame, restore = as_frame(table)
-        columns = self._solve_all(self._features(frame), self._offsets(frame), as_table(frame, allow_empty=True))
+        whole = as_table(frame, allow_empty=True)
+        columns = self._solve_all(self._features(whole), self._offsets(whole), whole)
         return restore(join_columns(frame, self.layout.keep, self.layout.written(columns))), columns
 
     def plan(self, source: TableLike, batch_rows: int | None = None, *, filesystem: Foreign = None) -> Forecast:
@@ -161,8 +162,8 @@ class Partition(PackedOnce):
         """
         head, n_rows, row_group = first_rows(wanted_files(self, source, filesystem), self.csv_types)
         rows = min(checked_batch_rows(self, batch_rows), n_rows)
-        frame = head.take(np.arange(rows) % max(head.num_rows, 1))
-        features, offsets = self._typed(self._features(frame)), self._offsets(frame)
+        whole = as_table(head.take(np.arange(rows) % max(head.num_rows, 1)), allow_empty=True)
+        features, offsets = self._typed(self._features(whole)), self._offsets(whole)
         one = self.explainer.plan(features.native, self.index, self.order, offset=offsets)
         # Columns that are dropped are read, too.
         text = max(0.0, head.nbytes / max(head.num_rows, 1) - 8.0 * head.num_columns)
@@ -231,10 +232,9 @@ class Partition(PackedOnce):
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    def _features(self, frame: TableLike) -> Table:
+    def _features(self, whole: Table) -> Table:
         """Return the columns of the model: by name, or as an array if it was fitted without names."""
-        table = as_table(frame, allow_empty=True)
-        names, reader = table.names or (), self.explainer.reader
+        names, reader = whole.names or (), self.explainer.reader
         outside = {*self.drop, *(() if self.offset is None else (self.offset,))}
         for name in (*self.types, *outside):
             if name not in names:
@@ -247,7 +247,7 @@ class Partition(PackedOnce):
         if has_names and unknown and own.issubset(names):
             what, got = "The table has columns that are no features", f"Got {', '.join(map(repr, unknown[:10]))}"
             raise UnknownNameError(what, got, "Name them in drop=, or in keep= to have them in the results")
-        table = table.select([j for j, name in enumerate(names) if name not in left_out])
+        table = whole.select([j for j, name in enumerate(names) if name not in left_out])
         table = in_library_of(table, background) if has_names else table
         check_types(table, background)
         if has_names:
@@ -269,11 +269,10 @@ class Partition(PackedOnce):
         reference = background.select([names.index(name) for name in features.names or ()])
         return with_dtypes_of(reference, features, narrow=True)
 
-    def _offsets(self, frame: TableLike) -> np.ndarray | None:
+    def _offsets(self, whole: Table) -> np.ndarray | None:
         if self.offset is None:
             return None
-        table = as_table(frame, allow_empty=True)
-        return np.asarray(table.select([(table.names or ()).index(self.offset)]).numeric(what="offset")[:, 0], float)
+        return np.asarray(whole.select([(whole.names or ()).index(self.offset)]).numeric(what="offset")[:, 0], float)
 
     def _solve_all(self, features: Table, offsets: np.ndarray | None, whole: Table) -> dict[str, np.ndarray]:
         def solve(rows: np.ndarray) -> dict[str, np.ndarray]:
