@@ -206,13 +206,11 @@ class _Columns:
         return ("text", np.array([text.lower() for text in texts], object)) if days is None else ("date", days)
 
     def search(self, word: str) -> np.ndarray:
-        labels = getattr(self.table.native, "index", None)
-        named = [] if labels is None or callable(labels) else list(labels)
+        index = getattr(self.table.native, "index", None)
+        labels = range(self.table.n_rows) if index is None or callable(index) else index
         # A row's number and label, as the page names it
-        labels = [f" ({label})".lower() if str(label) != str(i) else "" for i, label in enumerate(named)] or [
-            ""
-        ] * self.table.n_rows
-        found = np.array([word in f"row {i}{label}" for i, label in enumerate(labels)], bool)
+        rows = (f"row {i}" if str(label) == str(i) else f"row {i} ({label})".lower() for i, label in enumerate(labels))
+        found = np.array([word in row for row in rows], bool)
         for j in range(len(self.names)):
             kind, cells = self.column(j)
             if kind == "text":
