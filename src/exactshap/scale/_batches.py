@@ -23,7 +23,7 @@ from exactshap.scale._partition import Partition
 from exactshap.scale._statistics import GlobalImportance
 
 # Readers of Parquet folders leave out names with an underscore.
-NAME = "_manifest.json"
+_MANIFEST = "_manifest.json"
 _FORMAT = 1
 _MAX_BYTES = 2**28
 # Largest fraction of a run's time for rewriting the manifest.
@@ -39,12 +39,12 @@ def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
     held = [name for name in held if not name.endswith(".exactshap.part")]
     if not held:
         return None
-    if NAME not in held:
-        got = f"Got {', '.join(sorted(held)[:3])}, and no {NAME}"
+    if _MANIFEST not in held:
+        got = f"Got {', '.join(sorted(held)[:3])}, and no {_MANIFEST}"
         raise InputError(f"The folder {folder} holds something else", got, "Name an empty folder")
     if not resume:
         raise InputError(f"The folder {folder} holds an earlier run", "Got resume=False", "Remove it, or resume it")
-    return _read(folder / NAME)
+    return _read_manifest(folder / _MANIFEST)
 
 
 def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -91,13 +91,13 @@ class Manifest:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Sorted, as a resumed run adds its results in another order.
         content = {"format": _FORMAT, **self.content, "outputs": dict(sorted(self.outputs.items()))}
-        with atomic_write(self.folder / NAME) as draft:
+        with atomic_write(self.folder / _MANIFEST) as draft:
             draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         self.written = time.perf_counter()
         self.seconds = self.written - started
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_manifest(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(read_bounded(path, _MAX_BYTES))
         if content["format"] != _FORMAT:

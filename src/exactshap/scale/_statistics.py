@@ -16,7 +16,7 @@ from exactshap.frames import as_table
 from exactshap.results.data import counted, frame_of
 
 _VALUE = "phi_"
-SHOWN = 10  # features of a printed table
+_SHOWN = 10  # features of a printed table
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,7 +72,7 @@ class GlobalImportance(PrintedTable):
         importance : GlobalImportance
         """
         wide = as_table(table, allow_empty=True)
-        features, numbers, explained = value_columns(table)
+        features, numbers, explained = _value_columns(table)
         names = wide.names or ()
         residuals = [j for j, name in enumerate(names) if name == "residual" or name.startswith("residual_")]
         left = np.abs(wide.select(residuals).numeric())[explained] if residuals else np.zeros((0, 0))
@@ -137,14 +137,14 @@ class GlobalImportance(PrintedTable):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         strength = self.mean_abs
-        order = np.argsort(-strength, kind="stable")[:SHOWN]
+        order = np.argsort(-strength, kind="stable")[:_SHOWN]
         return ["feature", "mean |value|"], [[self.feature_names[j], f"{strength[j]:.6g}"] for j in order]
 
     def _more(self) -> str:
-        return more_than(SHOWN, len(self.feature_names))
+        return more_than(_SHOWN, len(self.feature_names))
 
 
-def value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
+def _value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """Return names and numbers (n_rows, n_columns) of value columns, and which rows were explained."""
     wide = as_table(table, allow_empty=True)
     names = wide.names or ()
@@ -270,7 +270,7 @@ class GlobalQuantiles(PrintedTable):
         """
         if not 0.0 < relative_error < 1.0:
             raise InputError("`relative_error` must be in (0, 1)", f"Got {relative_error!r}")
-        names, numbers, explained = value_columns(table)
+        names, numbers, explained = _value_columns(table)
         sketches = tuple(_sketch(column, relative_error) for column in numbers[explained].T)
         return cls(names, int(explained.sum()), relative_error, sketches)
 
@@ -310,11 +310,11 @@ class GlobalQuantiles(PrintedTable):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         columns = [self.quantile(q) for q in (0.05, 0.5, 0.95)]
-        rows = [[name, *(f"{column[j]:.4g}" for column in columns)] for j, name in enumerate(self.feature_names[:SHOWN])]
+        rows = [[name, *(f"{column[j]:.4g}" for column in columns)] for j, name in enumerate(self.feature_names[:_SHOWN])]
         return ["feature", "5 %", "50 %", "95 %"], rows
 
     def _more(self) -> str:
-        return more_than(SHOWN, len(self.feature_names))
+        return more_than(_SHOWN, len(self.feature_names))
 
 
 def _empty(relative_error: float) -> Any:
