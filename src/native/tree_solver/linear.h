@@ -123,11 +123,4 @@ Status meet_leaves(In<double, 2> columns, const Forest& forest, const Leaves& le
   return first_leaf == leaves.count() || n_rows == 0 ? Status::done : Status::fault;
 }
 
-/// Whether a cell is missing in some row.
-inline bool has_gaps(In<double, 2> columns) {
-  bool is_missing = false;
-  for (int64_t c = 0, n = columns.count(); c < n; c++) is_missing |= columns.data[c] != columns.data[c];
-  return is_missing;
-}
-
 EXACTSHAP_END
