@@ -251,6 +251,7 @@ class TableEngine:
                 kernels.sweep_few_sets(columns, self.packed, tables.packed, self._weights(semivalue, order), first, last, total)
             out += total
 
+    @kept(1)
     def _weights(self, semivalue: Semivalue, order: int) -> np.ndarray:
         return path_weights(semivalue, order, int(np.diff(self.tables.leaves.start).max(initial=0)))
 
