@@ -53,7 +53,7 @@ def test_tables_made_again_and_threads_give_the_same_bits(monkeypatch):
     parallel = Explainer(model, BACKGROUND, n_jobs=2)
     parallel.reader.traits = replace(parallel.reader.traits, block_rows=7)
     np.testing.assert_array_equal(parallel(X[:40]).values, values)
-    monkeypatch.setattr(_strategies, "FACTOR_VALUES", 1)
+    monkeypatch.setattr(_strategies, "BLOCK_VALUES", 1)
     np.testing.assert_array_equal(kept(X[:40]).values, values)
     again = Explainer(model, BACKGROUND)
     again.reader.strategy.kept = False

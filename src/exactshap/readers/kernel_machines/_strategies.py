@@ -193,10 +193,6 @@ def radial_memory(machine: BoundMachine, n_rows: int) -> float:
     return 8.0 * ((1.0 + float(machine.has_groups)) * (2.0 * tile + rows) + sums)
 
 
-# Factors of one sub-block of rows: 2 MiB.
-FACTOR_VALUES = 2**18
-
-
 class FoldedBackground(Strategy):
     """Sum up a machine's background in tables where that pays, and keep them if all fit.
 
@@ -230,7 +226,7 @@ class FoldedBackground(Strategy):
         blocks = [block for whole in machine.blocks for block in cut_terms(whole, width)]
         for number, block in enumerate(blocks):
             folded = self._folded(number, len(blocks), block)
-            for rows in slices(len(values), FACTOR_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns)):
+            for rows in slices(len(values), BLOCK_VALUES // max(1, block.coefficients.shape[1] * machine.n_columns)):
                 coalitions.add(rows, machine.grouped(block.factors(values[rows])), block.coefficients, folded)
         method = folded_method(machine.n_players, len(machine.mixture))
         return machine.finish(coalitions.part(semivalue, order, method), values, semivalue, order)
