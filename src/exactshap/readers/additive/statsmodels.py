@@ -236,7 +236,7 @@ def read_formula(
     coding = Coding.of(background, parameters, training)
     terms = Anchored(
         model,
-        FrameCall(call.method, call.settings, call.finish, names=names),
+        replace(call, names=names),
         coding,
         coding.encode(background, "background")[0],
     )
