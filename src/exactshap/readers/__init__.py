@@ -34,7 +34,6 @@ from exactshap.readers._registry import read, register
 from exactshap.readers._registry import read_every_class as read_every_class
 from exactshap.readers._registry import registered as registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
-from exactshap.readers._request import NoConditionalMeans as NoConditionalMeans
 from exactshap.readers._request import Request
 from exactshap.readers._request import choose_value_function as choose_value_function
 from exactshap.readers._request import names_of as names_of

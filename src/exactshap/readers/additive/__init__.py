@@ -9,7 +9,6 @@ from exactshap.readers.additive._additive import AdditiveReader as AdditiveReade
 from exactshap.readers.additive.response import with_response as with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts as LinearParts
 from exactshap.readers.additive.sklearn_linear import is_logistic as is_logistic
-from exactshap.readers.additive.sklearn_linear import linear_parts as linear_parts
 from exactshap.readers.additive.sklearn_linear import linear_step as linear_step
 from exactshap.readers.additive.sklearn_linear import read_parts as read_parts
 from exactshap.readers.additive.sklearn_linear import read_side_by_side as read_side_by_side
