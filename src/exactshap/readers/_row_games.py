@@ -226,9 +226,9 @@ def solve_moving(game: OracleGame, moving: list[int], semivalue: Semivalue, orde
         return solve(game, semivalue, order, **settings)
 
     def value(masks: np.ndarray) -> np.ndarray:
-        among_all = np.zeros((len(masks), d), bool)
-        among_all[:, live] = masks
-        return game.value(among_all)
+        everyone = np.zeros((len(masks), d), bool)
+        everyone[:, live] = masks
+        return game.value(everyone)
 
     found = among_all(solve(OracleGame(value, len(live)), semivalue, order, **settings), live, d, order, axis=0)
     method = f"{found.method} of {len(live)} of {d} players, which differ from the background"
