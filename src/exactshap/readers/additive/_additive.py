@@ -20,6 +20,7 @@ from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import AdditiveGame, normalised_weights, player_of_columns
 from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names, warn_of_rounding
+from exactshap.readers.additive._functions import BoundTerms
 from exactshap.readers.additive._terms import CHUNK_VALUES, BoundLinear, Reference, TermBlock, players_of_term
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, count_sets
@@ -106,7 +107,7 @@ class AdditiveReader(Reader):
         return owner
 
     def _check_terms(self, reference: Reference) -> None:
-        """Compare the terms with the model's own predictions. A subclass may predict in another way."""
+        """Compare the terms with the model's own predictions."""
         rows = self.traits.reference.take(slice(0, min(CHECKED_ROWS, self.traits.reference.n_rows)))
         encoded, own = reference.rows[: rows.n_rows], np.asarray(self.predict(rows), float).reshape(rows.n_rows, -1)
         limit, terms = self.limit(own, self.form.scale(encoded)), self.form.evaluate(encoded)
@@ -202,7 +203,8 @@ class AdditiveReader(Reader):
             n_rows += 0 if self._linear is not None else Monomials.TILE_ROWS
             return 8.0 * n_rows * (self.traits.n_outputs * (sets + 12.0) + self.traits.n_features + len(self._widths))
         coalition_values = sum(2.0**width for width in self._widths)
-        calls = max((bound.row_calls / len(getattr(bound, "terms", "-")) for bound in self._bound), default=0.0)
+        functions = (bound for bound in self._bound if isinstance(bound, BoundTerms))
+        calls = max((bound.row_calls / len(bound.terms) for bound in functions), default=0.0)
         chunk = 3.0 * min(float(CHUNK_VALUES), self._widest * n_rows * calls)
         return 8.0 * (
             n_rows * (self.traits.n_outputs * (2.0 * coalition_values + 3.0 * sets) + 2.0 * self.traits.n_features) + chunk
