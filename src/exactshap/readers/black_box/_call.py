@@ -30,14 +30,14 @@ def first_call(
         values = call(function, rows, name, most=most)
     owner = getattr(function, "__self__", None)
     if names is None or isinstance(returned, list):
-        names = _class_names(owner, names, n_outputs) or names
+        names = _class_names(owner, n_outputs) or names
     if names is None or len(names) != n_outputs or len(set(names)) != n_outputs:
         names = tuple(f"output {k}" for k in range(n_outputs))
     return values, names
 
 
-def _class_names(owner: Model, names: tuple[str, ...] | None, n_outputs: int) -> tuple[str, ...] | None:
-    """Return the classes of a classifier; of several targets, each class with the number of its target."""
+def _class_names(owner: Model, n_outputs: int) -> tuple[str, ...] | None:
+    """Return the classes of a classifier; of several targets, each class with the number of its target. None of others."""
     classes = getattr(owner, "classes_", ())
     if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
         return tuple(str(label) for label in classes)
@@ -45,7 +45,7 @@ def _class_names(owner: Model, names: tuple[str, ...] | None, n_outputs: int) ->
         return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
     if isinstance(classes, list) and list(map(len, classes)) == [2] * n_outputs:  # chains return the second class of each
         return tuple(f"target {k} = {labels[1]}" for k, labels in enumerate(classes))
-    return names
+    return None
 
 
 def _as_columns(returned: Foreign, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:

@@ -18,7 +18,7 @@ from exactshap._runtime.machine import Sample, clocked_waiting, seconds_by_size,
 from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import RAISED, ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean
-from exactshap.frames import Table, with_dtypes_of
+from exactshap.frames import Table, as_table, with_dtypes_of
 from exactshap.games import OracleGame, player_of_columns
 from exactshap.readers import (
     AffineReader,
@@ -40,7 +40,7 @@ from exactshap.readers import (
 )
 from exactshap.readers import read as read_any
 from exactshap.readers.black_box._call import Place, call, first_call, hybrid_rows, name_of, precision, rounding
-from exactshap.semivalues import Semivalue
+from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import (
     Cost,
     Solution,
@@ -556,12 +556,8 @@ PATIENCE = 0.02
 
 def _row() -> Sample:
     """Return the work per row without that of the function."""
-    from exactshap.frames import as_table
-    from exactshap.readers import Request, read
-    from exactshap.semivalues import find
-
     rows = as_table(np.array([[0.0, 0.0], [1.0, 1.0]]))
-    reader, row = read(lambda X: X[:, 0], Request(background=rows.take([0]))), rows.take([1])
+    reader, row = BlackBox(lambda X: X[:, 0], Request(background=rows.take([0]))), rows.take([1])
     return 1.0, lambda: reader.solve(row, find("shapley"), 1)
 
 
