@@ -213,12 +213,12 @@ class NetworkReader(RowReader[np.ndarray]):
             own_call=own_call,
         )
         # waves of a unit, or coalitions of a half of the players
-        each = 2.0 ** (min(traits.n_players, MAX_HINGE_PLAYERS) / 2) if layer.activation == "relu" else 100.0
+        meets = layer.activation == "relu"
+        each = 2.0 ** (min(traits.n_players, MAX_HINGE_PLAYERS) / 2) if meets else 100.0
         floor = float(np.abs(layer.out_bias).max(initial=0.0))
         rounding = Rounding(each * max(1, len(layer.bias)), float(np.finfo(precision).eps), floor=floor)
         weights = normalised_weights(request.weights, traits.reference.n_rows)
         self.layer, self.traits = layer, replace(traits, rounding=rounding, weights=weights)
-        meets = layer.activation == "relu"
         self.is_enumerated = not meets and traits.n_players <= ENUMERATED
         self.method = "meet in the middle" if meets else "quadrature"
         self._keep_background(traits.reference)
