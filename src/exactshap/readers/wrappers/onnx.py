@@ -88,8 +88,11 @@ class OnnxReader(TransformedReader):
         """Return the file's prediction, before its transform of the score."""
         if self._is_transformed or self.inner.traits.own_call is None:
             return self.inner.predict(self.rows(X))
-        answers = self._parts.whole.run(self._feeds(X)).astype(float).reshape(X.n_rows, -1)
-        return self.inner.traits.own_call.finish(answers)
+        return self.inner.traits.own_call.finish(self._answers(X))
+
+    def _answers(self, X: Table) -> np.ndarray:
+        """Return what the whole file answers, (n_rows, n_outputs)."""
+        return self._parts.whole.run(self._feeds(X)).astype(float).reshape(X.n_rows, -1)
 
     def _feeds(self, X: Table) -> dict[str, np.ndarray]:
         return feeds_of([X.column(j) for j in range(X.n_columns)], self._parts.inputs)
@@ -100,9 +103,7 @@ class OnnxReader(TransformedReader):
 
     def _check_transform(self, rows: Table) -> None:
         """Compare outputs of the whole file with those of its parts. The score before its transform is explained."""
-        inner = self.rows(rows)
-        answers = self._parts.whole.run(self._feeds(rows)).astype(float).reshape(rows.n_rows, -1)
-        parts = self._parts.core.responses(np.asarray(inner.native))
+        answers, parts = self._answers(rows), self._parts.core.responses(np.asarray(self.rows(rows).native))
         if answers.shape != parts.shape or not np.allclose(answers, parts, rtol=TRANSFORM_TOLERANCE, atol=TRANSFORM_TOLERANCE):
             raise ExactnessError(
                 f"{self.traits.model_name} does not return what its parts return",
