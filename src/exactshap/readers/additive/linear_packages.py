@@ -392,7 +392,7 @@ def read_xgboost(model: Model, request: Request) -> AdditiveReader:
     )
 
 
-def _xgboost_rows(missing: float, owner: str, names: tuple[str, ...] | None, X: Table, what: str = "X") -> np.ndarray:
+def _xgboost_rows(missing: float, owner: str, names: tuple[str, ...] | None, X: Table, what: str) -> np.ndarray:
     """Return rows with 0 in missing cells, of which XGBoost adds nothing."""
     rows = X.numeric(what=what)
     with np.errstate(over="ignore"):
