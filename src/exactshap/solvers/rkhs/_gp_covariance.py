@@ -1,4 +1,15 @@
-"""Evaluate the product components of a covariance function: functionals, priors, ends."""
+r"""Compute the exact covariance of the Shapley values of a Gaussian process.
+
+The value of a coalition, :math:`v(S) = \sum_z w_z f(x_S, z_{\bar S})`, is linear in f; so is every semivalue, and under a
+Gaussian posterior the values are jointly Gaussian. Averaging k((x_S, z), (x'_{S'}, z')) over independent S (each player with
+probability t) and S' (with probability s) gives a product of bilinear factors F_k(t, s), so that
+
+.. math:: \operatorname{Cov}(\phi_j, \phi_{j'}) = P_{jj'} - \Phi_j^\top (K + \sigma^2 I)^{-1} \Phi_{j'}
+
+with the prior part P a two-dimensional integral of a polynomial of degree d - 1 in each variable (Gauss-Legendre with
+ceil(d/2) nodes a side is exact) and Phi_j the value of the kernel sections of the training rows. Each product component of the
+covariance function gives its own P and Phi.
+"""
 
 from __future__ import annotations
 
