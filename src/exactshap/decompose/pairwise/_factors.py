@@ -22,7 +22,7 @@ LANES = 64  # as in the kernels
 
 
 class FactorArrays(NamedTuple):
-    """Hold what the kernels read of :class:`~exactshap.decompose.pairwise._factors.Factors`."""
+    """Hold what the kernels read of :class:`Factors`."""
 
     columns: np.ndarray
     kinds: np.ndarray

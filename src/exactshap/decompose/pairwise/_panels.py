@@ -1,4 +1,4 @@
-"""Cut sums over pairs of rows into blocks and tasks, with their quadrature rules."""
+"""Cut sums over pairs of rows into blocks and tasks, and show their progress."""
 
 from __future__ import annotations
 
