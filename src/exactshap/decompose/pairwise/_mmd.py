@@ -248,12 +248,11 @@ def _part(task: tuple[Factors, int, np.ndarray, float], rules: GradedRules, ques
 
 
 def permuted_labels(n_rows: int, n: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Return which rows are in the first sample, (n_rows + LANES, count), one column per permutation."""
-    check_room(count, n_rows + LANES, 1)
+    """Return which rows are in the first sample, (n_rows, count), one column per permutation."""
+    check_room(count, n_rows + LANES, 1)  # a task pads its rows
     labels = np.zeros((count, n_rows), bool)
     labels[:, :n] = True
-    permuted = generator.permuted(labels, axis=1) if count else labels
-    return np.ascontiguousarray(np.pad(permuted, ((0, 0), (0, LANES))).T)
+    return np.ascontiguousarray((generator.permuted(labels, axis=1) if count else labels).T)
 
 
 def _pair_sums(
