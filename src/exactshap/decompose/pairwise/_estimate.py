@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._runtime.checks import check_count, check_jobs, check_level, checked_generator
+from exactshap._runtime.checks import check_count, check_jobs, check_level
 from exactshap._runtime.machine import physical_memory
 from exactshap.decompose.pairwise._factors import Factors, PanelBlock, fill_gaps
 from exactshap.decompose.pairwise._panels import Progress, add_up, blocks_of
@@ -26,7 +26,7 @@ from exactshap.errors import (
 from exactshap.results.decomposition import check_residual, pair_tolerance
 from exactshap.semivalues import Measure, Rule, Semivalue, find
 from exactshap.solvers import player_sets
-from exactshap.solvers.core import coarse_bound, enough_nodes
+from exactshap.solvers.core import coarse_bound, count_sets, enough_nodes
 
 ESTIMATORS = ("unbiased", "biased")
 METHODS = ("auto", "exact", "blocks")
@@ -81,10 +81,9 @@ def check_room(n_permutations: int, numbers: int, size: int) -> None:
         raise BudgetError(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
 
 
-def permutations(n_rows: int, count: int, random_state: object) -> np.ndarray:
+def permutations(n_rows: int, count: int, generator: np.random.Generator) -> np.ndarray:
     """Return ``count`` random permutations of the rows, of shape (count, n_rows)."""
     check_room(count, n_rows, 4)
-    generator = checked_generator(random_state)
     rows = np.arange(n_rows, dtype=np.int32)
     return generator.permuted(np.tile(rows, (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int32)
 
@@ -261,7 +260,7 @@ class Question:
 
     def n_joint(self, n_players: int) -> int:
         """Return the number of sets of several players that get a value."""
-        return len(self.sets(n_players)) - n_players
+        return count_sets(n_players, self.order) - n_players
 
 
 @dataclass(frozen=True, eq=False)
