@@ -13,7 +13,6 @@ import numpy as np
 from exactshap._runtime.checks import check_memory_limit
 from exactshap._runtime.machine import Sample, physical_memory, seconds_per_unit
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
-from exactshap.decompose.r2 import _games as games
 from exactshap.decompose.r2._fixed import fixed_shares
 from exactshap.decompose.r2._games import (
     BLOCK_ROWS,
@@ -80,8 +79,8 @@ Solved = tuple[np.ndarray, np.ndarray | None, np.ndarray, float]
 def _solve_ensemble(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Solved:
     layout, weights = problem.layout, problem.weights
     target = problem.y - problem.ensemble.trees.constant[0]
-    rows = games.ensemble_rows(layout, target, weights, n_jobs) if per_row else None
-    shares = games.ensemble_shares(layout, target, weights, n_jobs) if rows is None else rows.sum(axis=0)
+    rows = ensemble_rows(layout, target, weights, n_jobs) if per_row else None
+    shares = ensemble_shares(layout, target, weights, n_jobs) if rows is None else rows.sum(axis=0)
     return shares, rows, problem.predict(), float(np.sum(weights * (target - layout.arrays.empty.sum()) ** 2))
 
 
@@ -90,8 +89,8 @@ def _solve_averaged(problem: R2Problem, per_row: bool, n_jobs: int | None) -> So
     layout, weights = problem.layout, problem.weights
     prediction, empty = problem.predict(), problem.ensemble.trees.constant[0] + layout.arrays.empty.sum()
     base = problem.y - empty - 0.5 * (prediction - empty)
-    rows = games.residual_rows(layout, base, weights, True, n_jobs) if per_row else None
-    shares = games.residual_shares(layout, base, weights, True, n_jobs)[0] if rows is None else rows.sum(axis=0)
+    rows = residual_rows(layout, base, weights, True, n_jobs) if per_row else None
+    shares = residual_shares(layout, base, weights, True, n_jobs)[0] if rows is None else rows.sum(axis=0)
     return shares, rows, prediction, problem.squared_error(empty)
 
 
@@ -100,12 +99,12 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
     layout, weights, trees = problem.layout, problem.weights, problem.ensemble.trees
     start, rows = problem.y - trees.constant[0], None
     if per_row:
-        rows, prediction = games.residual_rows(layout, start, weights, False, n_jobs), problem.predict()
+        rows, prediction = residual_rows(layout, start, weights, False, n_jobs), problem.predict()
         added = weights @ trees.value[:, 0][apply(trees, problem.numbers)]
         shares, met = rows.sum(axis=0), np.sum(weights * start) - np.concatenate([[0.0], np.cumsum(added)[:-1]])
     else:
         residual = start.copy()
-        shares, met = games.residual_shares(layout, residual, weights, False, n_jobs)
+        shares, met = residual_shares(layout, residual, weights, False, n_jobs)
         prediction = problem.y - residual
     empty = layout.arrays.empty
     drift = np.sum(empty**2) * problem.weight - 2.0 * np.sum(empty * met)
@@ -417,14 +416,15 @@ def decompose_r2(
     True
     """
     _refuse_other_settings(game, per_row, n_orders, n_bootstrap, (background, value_function))
+    stored = isinstance(X, (StoredTable, str, os.PathLike))
     if game == "refit":
-        if isinstance(X, (StoredTable, str, os.PathLike)):
+        if stored:
             do = "Read it: decompose_r2(model, pandas.read_parquet(path)[columns], y, game='refit')"
             raise InputError("Refits need their rows in memory", "Got a stored table", do)
         drawn = n_orders, n_bootstrap, level, random_state
         return refit_shares(model, X, y, sample_weight, groups, n_jobs, drawn)
     check_game(game)
-    if isinstance(X, (StoredTable, str, os.PathLike)):
+    if stored:
         return _of_stored(
             model, X, y, sample_weight, per_row, game=game, groups=groups, n_jobs=n_jobs, memory_limit=memory_limit
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -244,7 +243,7 @@ def prepare_rows(
     ensemble = _single_output(convert(model))
     problem = problem_of(model, ensemble, X, y, sample_weight, groups, "R2")
     level = _levelled(ensemble.trees, slice(None) if not problem.boosted else slice(1))
-    return dataclasses.replace(problem, ensemble=dataclasses.replace(ensemble, trees=level), n_jobs=n_jobs)
+    return replace(problem, ensemble=replace(ensemble, trees=level), n_jobs=n_jobs)
 
 
 def _levelled(trees: FlatTrees, chosen: slice) -> FlatTrees:
@@ -257,7 +256,7 @@ def _levelled(trees: FlatTrees, chosen: slice) -> FlatTrees:
     moved = np.zeros_like(level)
     moved[chosen] = level[chosen]
     value = trees.value - leaf * np.repeat(moved, np.diff(trees.tree_start), axis=0)
-    return dataclasses.replace(trees, value=value, constant=trees.constant + moved.sum(axis=0))
+    return replace(trees, value=value, constant=trees.constant + moved.sum(axis=0))
 
 
 def problem_of(
