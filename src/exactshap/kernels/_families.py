@@ -291,7 +291,7 @@ class Radial(OfBandwidth):
         from scipy.spatial.distance import cdist
 
         X = np.asarray(X, float)
-        sigma = per_column(self.bandwidth, X.shape[1], "bandwidth", type(self).__name__)
+        sigma = self.widths(X.shape[1])
         scaled = [np.asarray(rows, float) / sigma for rows in (X, X if Y is None else Y)]
         return self.profile(cdist(*scaled, "sqeuclidean"))
 
