@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactshap._native import Handle, kernel
+from exactshap._runtime.slices import slices
 from exactshap._runtime.threads import map_in_threads
 from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import Radial
@@ -185,22 +186,22 @@ def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
 def kernel_sum(factors: Factors, begin: int, n_jobs: int | None) -> float:
     """Return the sum of the kernel over pairs i < i'; with ``begin``, only over pairs i < begin <= i'."""
 
-    def part(start: int) -> float:
-        return float(_kernel_block(factors, begin, start)[2].sum())
+    def part(rows: slice) -> float:
+        return float(_kernel_block(factors, begin, rows)[1].sum())
 
-    return sum(map_in_threads(part, range(0, begin or factors.n_rows, _ROWS), n_jobs))
+    return sum(map_in_threads(part, slices(begin or factors.n_rows, _ROWS), n_jobs))
 
 
 def direct_sums(x: Factors, y: Factors, begin: int = 0, n_jobs: int | None = None) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the off-diagonal sum of K L, and row sums of both."""
     product, totals = 0.0, np.zeros((2, x.n_rows))
 
-    def part(start: int) -> tuple[slice, slice, float, np.ndarray, np.ndarray]:
-        (rows, others, k), (_, _, kernel) = (_kernel_block(one, begin, start) for one in (x, y))
+    def part(rows: slice) -> tuple[slice, slice, float, np.ndarray, np.ndarray]:
+        (others, k), (_, kernel) = (_kernel_block(one, begin, rows) for one in (x, y))
         sides = [np.stack([k.sum(axis=axis), kernel.sum(axis=axis)]) for axis in (1, 0)]
         return rows, others, 2.0 * float(np.einsum("ij,ij->", k, kernel)), *sides  # type: ignore[return-value]
 
-    for rows, others, more, of_rows, of_others in map_in_threads(part, range(0, begin or x.n_rows, _ROWS), n_jobs):
+    for rows, others, more, of_rows, of_others in map_in_threads(part, slices(begin or x.n_rows, _ROWS), n_jobs):
         product += more
         totals[:, rows] += of_rows
         totals[:, others] += of_others
@@ -226,15 +227,15 @@ def hsic_of_sums(sums: tuple[float, np.ndarray, np.ndarray], estimator: str) -> 
     return float((product - mixed + k_rows.sum() * l_rows.sum() / ((n - 1) * (n - 2))) / (n * (n - 3)))
 
 
-def _kernel_block(one: Factors, begin: int, start: int) -> tuple[slice, slice, np.ndarray]:
-    """Return the rows from ``start``, those from ``begin`` on, and their kernel, 0 where i' <= i."""
-    rows, others = slice(start, min(start + _ROWS, begin or one.n_rows)), slice(begin or start, one.n_rows)
+def _kernel_block(one: Factors, begin: int, rows: slice) -> tuple[slice, np.ndarray]:
+    """Return the rows that some are paired with, those from ``begin`` on, and their kernel, 0 where i' <= i."""
+    others = slice(begin or rows.start, one.n_rows)
     kernel = whole_kernel(one, rows, others)
     if not begin:
         height = rows.stop - rows.start
         # Each pair once: rows of the block are paired with later rows only.
         kernel[:, :height][np.tril_indices(height)] = 0.0
-    return rows, others, kernel
+    return others, kernel
 
 
 def whole_kernel(one: Factors, rows: slice, others: slice) -> np.ndarray:

@@ -180,8 +180,8 @@ def _by_pairs(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarr
     shares = np.zeros(game.n_players)
     for a, target, weight in zip(inside, y - game.constant[0], weights, strict=True):
         shares -= 2.0 * weight * target * solve(ProductGame(c, a, outside)).values
-        for start in range(0, len(both), PAIRS_AT_A_TIME):
-            u, w = (one[start : start + PAIRS_AT_A_TIME] for one in (first, second))
-            pairs = ProductGame(both[start : start + PAIRS_AT_A_TIME], a[u] * a[w], outside[u] * outside[w])
+        for some in slices(len(both), PAIRS_AT_A_TIME):
+            u, w = first[some], second[some]
+            pairs = ProductGame(both[some], a[u] * a[w], outside[u] * outside[w])
             shares += weight * np.asarray(solve(pairs).values).ravel()
     return shares

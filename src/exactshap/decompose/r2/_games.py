@@ -226,15 +226,14 @@ def _met_by_chunks(
     # The same nodes, cut by chunks: only the bounds are copied.
     ways = [Handle(routes._replace(tree_start=trees.tree_start[first : last + 1])) for first, last in chunks]
 
-    def run(start: int) -> None:
-        rows = slice(start, start + MET_ROWS)
+    def run(rows: slice) -> None:
         X, negative = prepared(trees, layout.X[rows]), -residual[rows, None]  # leaves are added to it
         for of_chunk, way in zip(met, ways, strict=True):
             of_chunk[rows] = -negative[:, 0]
             sum_leaf_values(X, way, negative)
         residual[rows] = -negative[:, 0]
 
-    for _ in map_in_threads(run, range(0, layout.n_rows, MET_ROWS), n_jobs):
+    for _ in map_in_threads(run, slices(layout.n_rows, MET_ROWS), n_jobs):
         pass
     return list(met)
 
@@ -319,15 +318,14 @@ def _shallow_shares(
     """Solve tasks of rows, for shallow trees: solving a game is cheaper than summing over rows."""
     arrays, nodes, half_weights = layout.arrays, layout.nodes, _half_weights(SHALLOW_PLAYERS)
 
-    def run(start: int) -> tuple[np.ndarray, np.ndarray]:
-        rows = slice(start, min(start + SHALLOW_ROWS, layout.n_rows))
+    def run(rows: slice) -> tuple[np.ndarray, np.ndarray]:
         out, met = np.zeros(layout.n_players), np.zeros(layout.trees.n_trees)
         X = np.ascontiguousarray(layout.X[rows])
         table = Table(X, layout.used, weights[rows], layout.trees.single_precision, averaged)
         add_shallow_trees(arrays, nodes, table, half_weights, residual[rows], met, out)
         return out, met
 
-    parts = map_in_threads(run, range(0, layout.n_rows, SHALLOW_ROWS), n_jobs)
+    parts = map_in_threads(run, slices(layout.n_rows, SHALLOW_ROWS), n_jobs)
     return functools.reduce(lambda one, two: (one[0] + two[0], one[1] + two[1]), parts)
 
 
@@ -387,14 +385,13 @@ def _by_rows(layout: EnsembleLayout, add: Callable[[slice, np.ndarray], None], n
     """Return what ``add(rows, block)`` adds to a block (n_players, n_some) for each row, (n_rows, n_players)."""
     out = np.zeros((layout.n_rows, layout.n_players))
 
-    def run(start: int) -> None:
-        rows = slice(start, min(start + BLOCK_ROWS, layout.n_rows))
-        block = np.zeros((layout.n_players, rows.stop - start))
+    def run(rows: slice) -> None:
+        block = np.zeros((layout.n_players, rows.stop - rows.start))
         add(rows, block)
         # Each task writes its own rows: no thread waits, and the bits do not depend on their number.
         out[rows] = block.T
 
-    for _ in map_in_threads(run, range(0, layout.n_rows, BLOCK_ROWS), n_jobs):
+    for _ in map_in_threads(run, slices(layout.n_rows, BLOCK_ROWS), n_jobs):
         pass
     return out
 

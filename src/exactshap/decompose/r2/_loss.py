@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, xlogy
 
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._games import EnsembleLayout, residual_rows, tree_decisions
 from exactshap.decompose.r2._input import EPS, R2Problem, problem_of
@@ -232,12 +233,10 @@ class TreeGame:
 def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np.ndarray:
     """Return each row's shares (n_rows, n_players of the tree) of the loss."""
     n, semivalue = len(game.players), find("shapley")
-    shares = np.zeros((len(y), n))
+    shares, decided = np.zeros((len(y), n)), tree_decisions(game.layout, game.tree)
     # 2^n coalitions of each row: fewer rows at a time for trees of more players.
-    step, decided = max(1, TABLE_VALUES >> n), tree_decisions(game.layout, game.tree)
-    for start in range(0, len(y), step):
-        rows = slice(start, min(start + step, len(y)))
-        f = np.broadcast_to(game.values(decided[rows]), (rows.stop - start, 2**n))
+    for rows in slices(len(y), TABLE_VALUES >> n):
+        f = np.broadcast_to(game.values(decided[rows]), (rows.stop - rows.start, 2**n))
         table = loss.value(y[rows, None], met[rows, None] + f)[:, :, None]
         for j in range(n):
             shares[rows, j] = set_values(table, (j,), semivalue, 1, n)[:, 0]

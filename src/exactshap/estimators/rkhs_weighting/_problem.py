@@ -73,8 +73,7 @@ class WeightingProblem:
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield features (n, T), targets and weights by blocks of rows. Memory stays bounded."""
         # All rows at once would take T numbers per row.
-        step = max(1, BLOCK_VALUES * 4 // max(1, self.n_terms))
-        for rows in slices(len(self.X), step):
+        for rows in slices(len(self.X), BLOCK_VALUES * 4 // max(1, self.n_terms)):
             yield self.features(rows), self.y[rows], self.weights[rows]
 
     def features(self, rows: slice) -> np.ndarray:
@@ -317,10 +316,9 @@ class WeightingTerm:
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return f_J (n_rows,) for the subset's columns, X (n_rows, len(subset))."""
-        step = max(1, BLOCK_VALUES // max(1, len(self.coefficients)))
         blocks = [
-            (self.base.expectation(self.parameters, X[i : i + step]) * self.coefficients).sum(axis=1)
-            for i in range(0, len(X), step)
+            (self.base.expectation(self.parameters, X[rows]) * self.coefficients).sum(axis=1)
+            for rows in slices(len(X), BLOCK_VALUES // max(1, len(self.coefficients)))
         ]
         return np.concatenate(blocks) if blocks else np.zeros(0)
 

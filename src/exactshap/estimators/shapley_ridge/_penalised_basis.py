@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from exactshap._runtime.checks import is_number, sample_weights
+from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Column, Foreign, RandomState, TableLike
 from exactshap.errors import BudgetError, InputError, UnknownNameError, did_you_mean, memory_needed
 from exactshap.games import all_masks
@@ -96,8 +97,7 @@ class PenalisedKernelModel(BaseEstimator):  # type: ignore[misc]
 
 def cross_kernel(kernel: Kernel, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Return the kernel matrix (n, m), made in blocks of rows."""
-    step = max(1, PREDICTED_VALUES // max(1, Y.size))
-    blocks = [kernel(X[start : start + step], Y) for start in range(0, len(X), step)]
+    blocks = [kernel(X[rows], Y) for rows in slices(len(X), PREDICTED_VALUES // max(1, Y.size))]
     return np.concatenate(blocks) if blocks else np.zeros((0, len(Y)))
 
 

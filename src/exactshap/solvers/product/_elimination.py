@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from exactshap._native import kernel
+from exactshap._runtime.slices import slices
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.core import Part, count_sets, set_sizes
 
@@ -92,10 +93,9 @@ def solve_factors(
     """
     plan = eliminate(n_players, [members for members, _ in factors])
     arrays = _plan_arrays(plan)
-    n_background, step = len(weights), max(1, BATCH_VALUES // (len(rates) * int(arrays.plan.start[-1])))
+    step = BATCH_VALUES // (len(rates) * int(arrays.plan.start[-1]))
     values, ends, scale = np.zeros(count_sets(n_players, order)), np.zeros(2), 0.0
-    for start in range(0, n_background, step):
-        part = slice(start, start + step)
+    for part in slices(len(weights), step):
         waves = [_waves(table[part].T, rates) for _, table in factors]
         mass = np.multiply.outer(weights[part], coefficients).ravel()
         for k, code in enumerate((0, -1)):

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactshap._runtime.process_settings import single_threaded_blas
+from exactshap._runtime.slices import slices
 from exactshap.games import all_masks, coalition_products
 from exactshap.semivalues import Semivalue, find
 
@@ -54,12 +55,11 @@ def by_quadrature(
     nodes, node_weights = (np.array(part) for part in semivalue.rule(degree=max(0, d - 1)))
     background = np.ascontiguousarray(outside.transpose(2, 0, 1))
     result = np.empty((len(players), n_terms, n_rows))
-    step = max(1, BLOCK_VALUES // (d * n_terms))
-    for start in range(0, n_rows, step):
-        rows = np.ascontiguousarray(inside[:, :, start : start + step].transpose(2, 0, 1))
+    for block in slices(n_rows, BLOCK_VALUES // (d * n_terms)):
+        rows = np.ascontiguousarray(inside[:, :, block].transpose(2, 0, 1))
         out = np.zeros(rows.shape)
         fill_functionals(rows, background, weights, nodes, node_weights, out)
-        result[:, :, start : start + step] = out[:, list(players)].transpose(1, 2, 0)
+        result[:, :, block] = out[:, list(players)].transpose(1, 2, 0)
     return result
 
 
