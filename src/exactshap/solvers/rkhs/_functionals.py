@@ -24,6 +24,7 @@ from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap._runtime.slices import slices
 from exactshap.games import all_masks, coalition_products
 from exactshap.semivalues import Semivalue, find
+from exactshap.solvers.rkhs._gp_covariance import fill_functionals
 
 # Players: two tables of 2^12 products for each term.
 MAX_SPLIT_PLAYERS = 24
@@ -49,8 +50,6 @@ def by_quadrature(
     inside: np.ndarray, outside: np.ndarray, weights: np.ndarray, players: Sequence[int], semivalue: Semivalue
 ) -> np.ndarray:
     """Sweep over rows and background, for all players at once."""
-    from exactshap.solvers.rkhs._gp_covariance import fill_functionals
-
     d, n_terms, n_rows = inside.shape
     nodes, node_weights = (np.array(part) for part in semivalue.rule(degree=max(0, d - 1)))
     background = np.ascontiguousarray(outside.transpose(2, 0, 1))

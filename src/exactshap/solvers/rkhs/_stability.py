@@ -19,6 +19,7 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.kernels import Component, Kernel
 from exactshap.semivalues import find
+from exactshap.solvers.rkhs._gp_covariance import fill_prior
 
 # Rows of a block of the kernel matrix in a norm.
 NORM_ROWS = 1024
@@ -242,8 +243,6 @@ def functional_distance(
 
 def _inner(part: Component, X: np.ndarray, Y: np.ndarray, background: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return <phi_x,j, phi_y,j> (n_rows, n_features) for aligned rows of X and Y."""
-    from exactshap.solvers.rkhs._gp_covariance import fill_prior
-
     d = X.shape[1]
     nodes, node_weights = (np.array(values) for values in find("shapley").rule(degree=d - 1))
     columns = np.ascontiguousarray(background.T)
