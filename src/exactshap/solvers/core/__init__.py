@@ -8,7 +8,6 @@ from exactshap.solvers.core._enumeration import keys_of as keys_of
 from exactshap.solvers.core._enumeration import set_values as set_values
 from exactshap.solvers.core._enumeration import solve_enumerated as solve_enumerated
 from exactshap.solvers.core._nodes import RELATIVE_TRUNCATION as RELATIVE_TRUNCATION
-from exactshap.solvers.core._nodes import UNIFORM as UNIFORM
 from exactshap.solvers.core._nodes import RuleArrays as RuleArrays
 from exactshap.solvers.core._nodes import bound as bound
 from exactshap.solvers.core._nodes import coarse_bound as coarse_bound
