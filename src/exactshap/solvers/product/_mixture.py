@@ -111,10 +111,10 @@ def _gauss_rules(places: np.ndarray, masses: np.ndarray, sizes: list[int]) -> li
                 product -= (shares.transpose(0, 2, 1) @ basis[:, : i + 1])[:, 0]
             off_diagonal[:, i] = np.sqrt((product**2).sum(axis=1))
             basis[:, i + 1] = product / off_diagonal[:, i, None]
-        return [_gauss_rule(diagonal[:, :size], off_diagonal[:, :size], total) for size in sizes]
+        return [_rule_of_jacobi_matrices(diagonal[:, :size], off_diagonal[:, :size], total) for size in sizes]
 
 
-def _gauss_rule(diagonal: np.ndarray, off_diagonal: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rule_of_jacobi_matrices(diagonal: np.ndarray, off_diagonal: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues of Jacobi matrices, and one over the sums of squares of the orthonormal polynomials there."""
     n_measures, size = diagonal.shape
     matrices, i = np.zeros((n_measures, size, size)), np.arange(size)
