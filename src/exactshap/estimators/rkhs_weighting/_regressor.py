@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -40,8 +41,6 @@ from exactshap.estimators.rkhs_weighting._subsets import SubsetDistribution, sub
 
 def prune(model: Model, penalty: float | str, X: TableLike, y: Column, tolerance: float) -> Model:
     """Return a pruned copy of a fitted weighting; see :meth:`RKHSWeightingRegressor.prune`."""
-    from sklearn.exceptions import ConvergenceWarning
-
     if not is_number(tolerance, above=True):
         raise InputError("`tolerance` must be > 0", f"Got {tolerance!r}")
     if isinstance(penalty, str):
@@ -58,8 +57,6 @@ def prune(model: Model, penalty: float | str, X: TableLike, y: Column, tolerance
 
 def targets_of(X: TableLike, y: Column) -> np.ndarray:
     """Return y as finite numbers (n_rows,); a column would broadcast."""
-    from sklearn.utils import check_array, check_consistent_length, column_or_1d
-
     y = check_array(column_or_1d(y), ensure_2d=False, dtype=np.float64, input_name="y")
     check_consistent_length(X, y)
     return np.asarray(y)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -133,8 +133,6 @@ class ShapleyKernelRidge(MultiOutputMixin, RegressorMixin, PenalisedKernelModel)
         penalties = np.asarray(shapley_penalties, float)
         if penalties.ndim != 1 or penalties.size == 0 or not np.all(np.isfinite(penalties)) or np.any(penalties < 0):
             raise InputError("`shapley_penalties` must be a list of finite floats >= 0", f"Got {shapley_penalties!r}")
-        from sklearn.base import clone
-
         return clone(self)._solutions(X, y, sample_weight, penalties)
 
     def _solutions(self, X: TableLike, y: Column, sample_weight: Column, penalties: np.ndarray) -> RidgePath:

@@ -114,7 +114,9 @@ def _gauss_rules(places: np.ndarray, masses: np.ndarray, sizes: list[int]) -> li
         return [_rule_of_jacobi_matrices(diagonal[:, :size], off_diagonal[:, :size], total) for size in sizes]
 
 
-def _rule_of_jacobi_matrices(diagonal: np.ndarray, off_diagonal: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _rule_of_jacobi_matrices(
+    diagonal: np.ndarray, off_diagonal: np.ndarray, total: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return eigenvalues of Jacobi matrices, and one over the sums of squares of the orthonormal polynomials there."""
     n_measures, size = diagonal.shape
     matrices, i = np.zeros((n_measures, size, size)), np.arange(size)
