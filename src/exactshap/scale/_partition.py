@@ -261,13 +261,14 @@ class Partition(PackedOnce):
     def _typed(self, features: Table) -> Table:
         """Return rows in the background's dtypes: whole numbers of a CSV file are float64, which CatBoost takes for no category."""
         background = self.explainer.reader.traits.background
-        if not features.is_frame:
+        if background is None or not features.is_frame:
             return features
-        names = None if background is None else background.names
-        if background is None or names is None or sorted(names) != sorted(features.names or ()):
-            return features
-        reference = background.select([names.index(name) for name in features.names or ()])
-        return with_dtypes_of(reference, features, narrow=True)
+        names, own = background.names or (), features.names or ()
+        if names != own:  # selecting copies the background
+            if set(names) != set(own):
+                return features
+            background = background.select([names.index(name) for name in own])
+        return with_dtypes_of(background, features, narrow=True)
 
     def _offsets(self, whole: Table) -> np.ndarray | None:
         if self.offset is None:
