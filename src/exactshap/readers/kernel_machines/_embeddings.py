@@ -9,6 +9,7 @@ import numpy as np
 
 from exactshap.errors import InputError
 from exactshap.readers.kernel_machines._bound import BoundMachine
+from exactshap.readers.kernel_machines._expansion import ExpansionPart, Monomials
 from exactshap.solvers.rkhs import (
     FeatureRidge,
     embedding_weights,
@@ -84,10 +85,10 @@ class ExactEmbedding:
         self.known = conditioning(machine, rows, rows)
         self.unknown = [self._unknown(block) for block in machine.blocks]
 
-    def _unknown(self, block: Any) -> np.ndarray:
+    def _unknown(self, block: ExpansionPart | Monomials) -> np.ndarray:
         """Return the rows' factors (n_players, n, n_terms), shared with ``known`` if they are the same."""
-        only = len(self.machine.expansion.parts) == 1 and getattr(block, "points", None) is not None
-        if only and block.points.shape == self.rows.T.shape and np.array_equal(block.points, self.rows.T):
+        is_alone = len(self.machine.expansion.parts) == 1
+        if is_alone and isinstance(block, ExpansionPart) and np.array_equal(block.points, self.rows.T):
             return self.known
         return players_first(self.machine, block.factors(self.rows))
 
@@ -95,7 +96,7 @@ class ExactEmbedding:
         """Return ``v(mask) -> (n_rows, n_outputs)`` of some rows for proper coalitions, without the intercept."""
         blocks = self.machine.blocks
         simple = len(blocks) == 1 and self.unknown[0] is self.known and len(blocks[0].coefficients) == 1
-        if simple and values.shape == self.rows.shape and np.array_equal(values, self.rows):
+        if simple and np.array_equal(values, self.rows):
             return TrainingRows(self, blocks[0].coefficients[0])
         return AnyRows(self, values)
 
@@ -340,8 +341,7 @@ class _PartFactors:
         self.machine, self.part = machine, part
         self.inner = self.between(landmarks, landmarks)
         self.train = self.between(np.ascontiguousarray(part.points.T), landmarks)
-        same = part.points.shape == rows.T.shape and np.array_equal(part.points, rows.T)
-        self.rows = self.train if same else self.between(rows, landmarks)
+        self.rows = self.train if np.array_equal(part.points, rows.T) else self.between(rows, landmarks)
 
     def between(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return factors (n_players, n, m)."""
