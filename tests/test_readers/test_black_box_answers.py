@@ -116,6 +116,17 @@ def test_probabilities_are_named_by_the_classes(name):
     assert (found.unit, one.unit) == ("probability", f"probability of {names[1]}")
 
 
+@pytest.mark.parametrize("classes", [[0, 1], ["n", "y"], ["no", "yes"]])
+def test_classes_may_be_a_list(classes):
+    class Own:
+        classes_ = classes
+
+        def predict_proba(self, rows):
+            return np.stack([rows[:, 0] < 0, rows[:, 0] >= 0], axis=1)
+
+    assert explain(Own().predict_proba, X, BACKGROUND).output_names == tuple(map(str, classes))
+
+
 @pytest.mark.parametrize(
     ("function", "way"),
     [

@@ -12,6 +12,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, hybrid_frame, is_missing, with_unique_index
 from exactshap.games import unmasked
+from exactshap.readers import class_names
 
 
 def first_call(
@@ -39,13 +40,14 @@ def first_call(
 def _class_names(owner: Model, n_outputs: int) -> tuple[str, ...] | None:
     """Return the classes of a classifier; of several targets, each class with the number of its target. None of others."""
     classes = getattr(owner, "classes_", ())
-    if isinstance(classes, np.ndarray) and classes.shape == (n_outputs,):
-        return tuple(str(label) for label in classes)
-    if isinstance(classes, list) and sum(map(len, classes)) == n_outputs:
-        return tuple(f"target {k} = {label}" for k, labels in enumerate(classes) for label in labels)
-    if isinstance(classes, list) and list(map(len, classes)) == [2] * n_outputs:  # chains return the second class of each
-        return tuple(f"target {k} = {labels[1]}" for k, labels in enumerate(classes))
-    return None
+    if isinstance(classes, list) and all(np.ndim(labels) == 1 for labels in classes):  # of several targets
+        classes = list(map(np.asarray, classes))
+        if list(map(len, classes)) == [2] * n_outputs:  # chains return the second class of each
+            return tuple(f"target {k} = {labels[1]}" for k, labels in enumerate(classes))
+    elif not (isinstance(classes, list) or (isinstance(classes, np.ndarray) and classes.ndim == 1)):
+        return None
+    names = class_names(classes)
+    return names if len(names) == n_outputs else None
 
 
 def _as_columns(returned: Foreign, n_rows: int) -> tuple[Any, tuple[str, ...] | None]:
