@@ -32,7 +32,9 @@ NAMES = (
     *("bagging", "voting", "scaled target", "grid search", "scaler, SVR", "Shapley kernel ridge", "RKHS weighting", "SVC"),
     *("LogisticRegression", "GaussianNB", "LinearDiscriminantAnalysis", "isolation forest", "EBM", "LinearGAM", *OTHERS),
 )
-NOT_FITTED = "not fitted yet. Call 'fit'|need to call fit"
+NOT_FITTED = (
+    "instance is not fitted yet. Call 'fit' with appropriate arguments before|not fitted yet. Call 'fit'|need to call fit"
+)
 
 
 def made(name):
@@ -88,7 +90,9 @@ def test_models_of_another_version(name):
 def test_what_is_missing_is_named():
     model = svm.SVR().fit(X, Y)
     del model.kernel
-    with pytest.raises(UnsupportedModelError, match=r"'kernel', which its reader needs. Installed is scikit-learn \d"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"has no attribute 'kernel', which its reader needs. Installed is scikit-learn \d"
+    ):
         explain(model, X[:2])
 
 

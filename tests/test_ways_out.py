@@ -63,7 +63,9 @@ def test_rows_of_more_dimensions(shape):
         return rows.reshape(len(rows), -1)[:, :3].prod(axis=1)
 
     text = advice(InputError, lambda: explain(predict, windows[:1], windows[5:]))
-    flatten, undo = re.search(r"Pass (background\.reshape.*?), for .* undoes it: (lambda.*?);", text).groups()
+    flatten, undo = re.search(
+        r"Pass (background\.reshape.*?), for a model with a function that undoes it: (lambda.*?);", text
+    ).groups()
     function = eval(undo, {"predict": predict})
     flat = eval(flatten, {"background": windows})
     groups = {"first": [0], "second": [1, 2], "rest": list(range(3, flat.shape[1]))}

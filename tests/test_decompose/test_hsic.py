@@ -305,7 +305,9 @@ def test_a_missing_cell_is_a_level_of_its_own_on_both_sides():
 def test_targets_whose_squared_distances_overflow_or_vanish_are_refused(unit, bandwidth):
     X = np.random.default_rng(0).normal(size=(40, 2))
     shares = decompose_hsic(X, X[:, 0], bandwidth=bandwidth)
-    with pytest.raises(InputError, match=r"squares of the distances of rows overflow, or all vanish.* column spans .*e[+-]"):
+    with pytest.raises(
+        InputError, match=r"squares of the distances of rows overflow, or all vanish. The widest column spans .*e[+-]"
+    ):
         decompose_hsic(X, unit * X[:, 0], bandwidth=bandwidth)
     with pytest.raises(InputError, match="'bandwidth_y' parameter must be a float with a square"):
         decompose_hsic(X, unit * X[:, 0], bandwidth=bandwidth, bandwidth_y=unit)

@@ -257,7 +257,11 @@ ROWS = np.arange(20_000.0)
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda model: model.fit(X, Y, sample_weight=-np.ones(40)), ValueError, "Negative values in data"),
+        (
+            lambda model: model.fit(X, Y, sample_weight=-np.ones(40)),
+            ValueError,
+            "Negative values in data passed to `sample_weight`",
+        ),
         (lambda model: model.fit(X, Y, sample_weight=np.zeros(40)), ValueError, "must not all be zero|at least one non-zero"),
         (lambda model: model.path(X, Y, [1.0, -1.0]), InputError, "must be a list of finite floats >= 0"),
         (lambda model: model.path(X, Y, []), InputError, "`shapley_penalties` must be a list of finite floats >= 0"),

@@ -89,7 +89,9 @@ def test_subclasses_with_a_prediction_of_their_own_are_functions(name):
         found = explain(model, ROWS, BACKGROUND)
     np.testing.assert_array_equal(found.prediction, model.predict(ROWS))
     np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=SINGLE)
-    with pytest.raises(UnsupportedModelError, match=r"has its own predict.* reference rows, explain\(model, X, background\)"):
+    with pytest.raises(
+        UnsupportedModelError, match=r"has its own predict.* Pass reference rows, explain\(model, X, background\)"
+    ):
         explain(model, ROWS)
     model = fitted(name)
     model.predict = lambda rows: np.full(len(rows), 2.0)
@@ -225,10 +227,19 @@ class Cubed(StandardScaler):
 Plain = {cls: type("Plain", (cls,), {}) for cls in (Ridge, LinearRegression, RandomForestRegressor)}
 READ_OR_REFUSED = {  # a model of a subclass: the same model of its parent, or why it is refused
     "polynomial": (make_pipeline(PolynomialFeatures(2), Plain[Ridge]()), make_pipeline(PolynomialFeatures(2), Ridge())),
-    "clipped polynomial": (make_pipeline(PolynomialFeatures(2), clipped(Ridge)()), "what follows is not linear"),
-    "scaling": (TransformedTargetRegressor(SVR(), transformer=Cubed(), check_inverse=False), r"not a scaling.* Cubed"),
+    "clipped polynomial": (
+        make_pipeline(PolynomialFeatures(2), clipped(Ridge)()),
+        "mixes columns and what follows is not linear",
+    ),
+    "scaling": (
+        TransformedTargetRegressor(SVR(), transformer=Cubed(), check_inverse=False),
+        r"not a scaling and a shift.* Cubed",
+    ),
     "RANSAC": (RANSACRegressor(Plain[LinearRegression](), random_state=0), RANSACRegressor(LinearRegression(), random_state=0)),
-    "clipped RANSAC": (RANSACRegressor(clipped(LinearRegression)(), random_state=0), "Clipped inside RANSACRegressor"),
+    "clipped RANSAC": (
+        RANSACRegressor(clipped(LinearRegression)(), random_state=0),
+        "Clipped inside RANSACRegressor is not known",
+    ),
 }
 
 

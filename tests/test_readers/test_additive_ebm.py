@@ -165,7 +165,9 @@ def test_models_without_their_training_rows_are_exact_and_need_a_background(make
     model = make()
     columns = list(model.feature_names_in_)
     check_reader(model, X[columns], Z[columns])
-    with pytest.raises(InputError, match=r"Got background=None.*only a directly fitted, non-private EBM"):
+    with pytest.raises(
+        InputError, match=r"needs reference rows\. Got background=None.*only a directly fitted, non-private EBM"
+    ):
         Explainer(model)
 
 

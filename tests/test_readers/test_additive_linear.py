@@ -206,7 +206,9 @@ def test_more_digits_hold_where_large_coefficients_cancel():
 
 def test_ransac_is_as_linear_as_what_is_inside():
     check_reader(RANSACRegressor(random_state=0).fit(X, Y), ROWS, Z)
-    with pytest.raises(UnsupportedStructureError, match="DecisionTreeRegressor inside RANSACRegressor is not known"):
+    with pytest.raises(
+        UnsupportedStructureError, match="DecisionTreeRegressor inside RANSACRegressor is not known to be linear"
+    ):
         Explainer(RANSACRegressor(DecisionTreeRegressor(), min_samples=10, random_state=0).fit(X, Y), Z)
 
 

@@ -138,7 +138,10 @@ def wide(v):
         (lambda v: 1.0, r"Term 0 on columns \(0, 1\) returned shape \(\) for \d+ rows. It must return \(n_rows,\)"),
         (lambda v: v[:3, 0], r"returned shape \(3,\) for 7 rows"),
         (wide, r"returned shape \(7, 2\) for 7 rows"),
-        (lambda v: np.where(v[:, 0] > 0, np.nan, 1.0), r"Term 0 on columns \(0, 1\) returned NaN or infinity. First for"),
+        (
+            lambda v: np.where(v[:, 0] > 0, np.nan, 1.0),
+            r"Term 0 on columns \(0, 1\) returned NaN or infinity. First for the values \[",
+        ),
         (lambda v: v[:, 0] * np.inf, "returned NaN or infinity"),
         (lambda v: v[:, 0].astype(str), "must return real numbers. Got dtype"),
         (lambda v: v[:, 7], r"Term 0 on columns \(0, 1\) raised IndexError for \d+ rows"),

@@ -223,13 +223,19 @@ def fragile(rows):
 
 FAULTS = {
     "fragile": (fragile, r"fragile raised ZeroDivisionError for row 0 on \d+ rows of \d+ coalitions.*x0 without x1"),
-    "short": (lambda rows: np.zeros(3), r"returned shape \(3,\) for 9 rows\. Expected one number, or one row of outputs"),
+    "short": (
+        lambda rows: np.zeros(3),
+        r"returned shape \(3,\) for 9 rows\. Expected one number, or one row of outputs, for each",
+    ),
     "not a number": (lambda rows: np.where(rows[:, 0] > 0, np.nan, 1.0), r"returned NaN or infinity\. First at row \d"),
     "inside": (nan_inside, r"NaN or infinity for row 0\. First at the coalition with \['x0'.*\] from x"),
     "infinite": (lambda rows: np.full(len(rows), np.inf), "returned NaN or infinity"),
     "labels": (lambda rows: np.array(["yes"] * len(rows)), r"real numbers\. Got dtype <U3\. Pass predict_proba or decision_f"),
     "objects": (lambda rows: np.array([{}] * len(rows), object), r"must return real numbers\. Got dict such as \{\}"),
-    "digits": (lambda rows: np.array(["10"] * len(rows), object), r"real numbers\. Got str such as '10'\. Pass predict_p"),
+    "digits": (
+        lambda rows: np.array(["10"] * len(rows), object),
+        r"must return real numbers\. Got str such as '10'\. Pass predict_p",
+    ),
     "masked": (lambda rows: np.ma.array(rows[:, 0], mask=rows[:, 0] > 0), r"returned NaN or infinity\. First at row \d"),
     "gaps": (lambda rows: pandas.array([None, *rows[1:, 0]], dtype="Float64"), r"returned NaN or infinity\. First at row 0"),
     "gaps in objects": (lambda rows: np.array([pandas.NA, *rows[1:, 0]]), r"returned NaN or infinity\. First at row 0"),

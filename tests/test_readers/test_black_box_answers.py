@@ -185,7 +185,9 @@ def test_categories_of_few_rows_are_those_of_the_background(kind):
     assert found.prediction == [9.0]
     np.testing.assert_allclose(found.values, [[1.375, 5.625]])  # 2, 2.5, 6.75 and 9 of the four coalitions
     row["city"] = pd.Series(["d"], dtype=getattr(kind, "name", kind))
-    with pytest.raises(InputError, match=r"column 'city' of X has categories that the background does not know. Got \['d'\]"):
+    with pytest.raises(
+        InputError, match=r"column 'city' of X has categories that the background does not know. Got \['d'\]. Add"
+    ):
         explain(function, row, background)
 
 

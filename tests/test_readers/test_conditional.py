@@ -288,7 +288,11 @@ BAD = [
     ({"eta": 1e-3, "value_function": "observational-forest"}, UnknownNameError, "no setting 'eta'"),
     ({"n_trees": 3, "value_function": "observational-forest"}, InputError, r"'n_trees' parameter must be an int >= 20\. Got 3"),
     ({"n_samples": 3, **COPULA}, InputError, r"'n_samples' parameter must be an int >= 8"),
-    ({"background": TIES, **COPULA}, InputError, r"Column 3 holds one value in 50% of the background\. Pass 'obs"),
+    (
+        {"background": TIES, **COPULA},
+        InputError,
+        r"continuous columns\. Column 3 holds one value in 50% of the background\. Pass 'obs",
+    ),
     ({"background": GAPS, **COPULA}, InputError, r"Column 1 has missing cells"),
     ({"budget": 1}, InputError, "'budget' parameter must be an int >= 2"),
     ({"value_function": "conditional"}, UnknownNameError, "It is called 'observational' here"),

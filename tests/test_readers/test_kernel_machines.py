@@ -301,7 +301,10 @@ def test_outputs_of_a_multiclass_machine():
         (lambda: make_pipeline(PCA(), SVR()).fit(X, y), "The step PCA is not known to work column by column"),
         (lambda: make_pipeline(Normalizer(), SVR()).fit(X, y), "The step Normalizer is not known"),
         (lambda: make_pipeline(KNNImputer(), SVR()).fit(X, y), "The step KNNImputer is not known"),
-        (lambda: make_pipeline(FunctionTransformer(lambda a: a + np.roll(a, 1, axis=1)), SVR()).fit(X, y), "may mix input"),
+        (
+            lambda: make_pipeline(FunctionTransformer(lambda a: a + np.roll(a, 1, axis=1)), SVR()).fit(X, y),
+            "may mix input columns",
+        ),
         (lambda: TransformedTargetRegressor(SVR(), func=np.sqrt, inverse_func=np.square).fit(X, y**2), "not a scaling and a s"),
         (lambda: KernelRidge(kernel="poly", degree=2.5).fit(X + 9, y), "Only whole degrees"),
     ],

@@ -431,7 +431,9 @@ def test_probabilities_need_reference_rows():
         explain(ebm().fit(X, CLASSES), ROWS, output="probability")  # the training rows are no background of it
     with pytest.raises(InputError, match=r"needs reference rows.*Pass background="):
         explain(CalibratedClassifierCV(LogisticRegression(), cv=2).fit(X, CLASSES), ROWS)
-    with pytest.raises(UnsupportedStructureError, match=r"Got BaggingClassifier of 2 classes.*explain\(model.predict_proba"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"Got BaggingClassifier of 2 classes. Call the model: explain\(model.predict_proba"
+    ):
         explain(CalibratedClassifierCV(BaggingClassifier(LogisticRegression(), 2), cv=2).fit(X, CLASSES), ROWS)
 
 

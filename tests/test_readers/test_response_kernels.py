@@ -139,7 +139,9 @@ def test_votes_of_pairs_are_those_of_brute_force(shape):
 def test_a_vote_that_is_a_matter_of_rounding_is_refused_with_a_way_out():
     corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     model, middle = SVC(gamma=1.0).fit(corners, [0, 1, 2, 3]), np.array([[0.5, 0.5]])
-    with pytest.raises(UnsupportedStructureError, match=r"between two classes.*explain\(model.decision_function, X"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"between two classes.*explain\(model.decision_function, X, background"
+    ):
         explain(model, middle, corners, output="ovr")
     assert explain(model.decision_function, middle, corners).certificate().passed
 
@@ -270,5 +272,7 @@ def test_what_is_not_read_says_what_to_do():
     by_pairs = CalibratedClassifierCV(SVC(decision_function_shape="ovo"), cv=2).fit(X, RANKS[3])
     with pytest.raises(UnsupportedStructureError, match="Got SVC of 3 classes"):
         explain(by_pairs, ROWS, BACKGROUND)
-    with pytest.raises(UnsupportedStructureError, match=r"decision function.*CalibratedClassifierCV\(model\)"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"decision function.*CalibratedClassifierCV\(model\) for probabilities"
+    ):
         explain(SVC().fit(X, CLASSES), ROWS, BACKGROUND, output="probability")

@@ -436,7 +436,11 @@ def texts():
 
 
 REFUSED = {  # (model, background, words)
-    "embedding": (lambda: ensemble.RandomTreesEmbedding(n_estimators=2).fit(X), X[:3], "Embedding has no prediction"),
+    "embedding": (
+        lambda: ensemble.RandomTreesEmbedding(n_estimators=2).fit(X),
+        X[:3],
+        "RandomTreesEmbedding has no prediction",
+    ),
     "initial model": (
         lambda: ensemble.GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(X, Y),
         X[:3],

@@ -123,7 +123,9 @@ def test_path_dependent_values_by_brute_force(name, groups):
 def test_groups_that_do_not_hold_a_combination_are_refused():
     model = MODELS["combined"]
     groups = closed_groups(model)
-    with pytest.raises(UnsupportedStructureError, match=r"combine columns.* is not a product. Pass groups=\{'"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"combine columns. The first combines .* is not a product. Pass groups=\{'"
+    ):
         explain(model, FRAME[:3], groups={"numbers": ["a", "b"]})
     with pytest.raises(UnsupportedStructureError, match="refit with max_ctr_complexity=1"):
         decompose_r2(model, FRAME, Y)

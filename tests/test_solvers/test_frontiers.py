@@ -158,7 +158,9 @@ def test_enumeration_calls_in_batches_and_tells():
 def test_the_process_calls_no_more_than_it_can_use(estimator, monkeypatch):
     monkeypatch.setattr(_regression, "MAX_ROWS", 50)
     game = OracleGame(lambda masks: np.tanh(masks.sum(axis=1) / 7.0) + masks[:, 0] * masks[:, 1] * masks[:, 2], 14)
-    with pytest.warns(ExplanationWarning, match=rf"'{estimator}' calls at most 100 coalitions\..*Pass estimator='pol"):
+    with pytest.warns(
+        ExplanationWarning, match=rf"'{estimator}' calls at most 100 coalitions\. Got budget=400\. Pass estimator='pol"
+    ):
         found = solve(game, budget=400, estimator=estimator, random_state=0)
     assert found.n_evaluations == 100
     with pytest.warns(ExplanationWarning, match=r"tolerance was not reached within 100 calls"):

@@ -65,7 +65,9 @@ def test_settings_of_other_methods_are_refused_and_their_owners_named(method, na
         assert len(solve(game, method=method, **{name: VALUES[name]}, **extra).values) == 3
         return
     owners = " or ".join(repr(other) for other in SETTINGS if name in SETTINGS[other])
-    text = f"The {method} solver does not take {name!r}. Got {VALUES[name]!r}. Leave it out, or pass method={owners}"
+    text = (
+        f"The {method} solver does not take {name!r}. Got {VALUES[name]!r}. Leave it out, or pass method={owners}, which take"
+    )
     with pytest.raises(InputError, match=re.escape(text)) as caught:
         solve(game, method=method, **{name: VALUES[name]})
     assert type(caught.value) is InputError

@@ -92,7 +92,9 @@ def test_players_hold_what_is_made_of_them():
         {j: np.array([], np.int64) for j in range(5)}, tuple(statistic(pair) for pair in [(0,), (1, 2), (2, 3), (4,)])
     )
     assert hashed.extend(((0,), (1, 2, 3), (), (4,)), tuple("abcde")) == ((0, 5), (1, 2, 3, 6, 7), (), (4, 8))
-    with pytest.raises(UnsupportedStructureError, match=r"combines 'b', 'c': .* Pass groups=\{'b\+c\+d': \['b', 'c', 'd'\]\}"):
+    with pytest.raises(
+        UnsupportedStructureError, match=r"The first combines 'b', 'c': .* Pass groups=\{'b\+c\+d': \['b', 'c', 'd'\]\}"
+    ):
         hashed.extend(tuple((j,) for j in range(5)), tuple("abcde"))
     with pytest.raises(UnsupportedStructureError, match=r"combines 'c', 'd'.*Pass groups=\{'a\+e': \['a', 'e'\], 'b\+c\+d': "):
         hashed.extend(((0, 4), (1, 2), (3,)), tuple("abcde"))

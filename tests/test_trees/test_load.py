@@ -186,7 +186,10 @@ def test_names_are_checked():
         (b'{"learner": {', "Malformed 'm'. JSONDecodeError"),
         (b'{"a": "\xff"}', "Malformed 'm'. UnicodeDecodeError"),
         (b"tree\nversion=v4", "Not a complete LightGBM text model"),
-        (b"tree\nversion=v9\n\nend of trees\n", "LightGBM format 'v9' is not known.* knows v2, v3, v4"),
+        (
+            b"tree\nversion=v9\n\nend of trees\n",
+            "LightGBM format 'v9' is not known. This version of exactshap knows v2, v3, v4",
+        ),
         (b"tree\n\xff", "is not UTF-8 text"),
     ],
 )
@@ -333,7 +336,11 @@ LIGHTGBM_FAULTS = [
     ("shrinkage=", "shrinkage=0", r"tree_sizes are not those of the trees"),
     ("decision_type=", "0.5 0.5\ndecision_type=", r"tree 0: unknown entry '0.5 0.5'"),
     ("num_tree_per_iteration=1", "num_tree_per_iteration=2", r"num_class is 1, num_tree_per_iteration 2"),
-    ("num_class=1\nnum_tree_per_iteration=1", "num_class=2\nnum_tree_per_iteration=2", r"holds 3 trees.* 2 outputs"),
+    (
+        "num_class=1\nnum_tree_per_iteration=1",
+        "num_class=2\nnum_tree_per_iteration=2",
+        r"holds 3 trees. The model has 2 outputs",
+    ),
     ("leaf_value=-0.", "leaf_value=-0_0.", r"tree \d: leaf_value must hold numbers. Got '-0_0"),
     ("num_class=1", "num_class=0_1", r"num_class must be a whole number. Got '0_1'"),
     ("feature_infos=", "feature_infos=\0", r"Got the control character '\\x00'"),
@@ -423,7 +430,10 @@ CATEGORY_FAULTS = [
     (edit((*CATEGORIES, 1, "values"), [1]), "compares with a category that its column does not list"),
     (edit((*CATEGORIES, 1, "values"), [1] * 9), "A one-hot value of a column occurs twice"),
     (edit((*CATEGORIES, 1, "feature_index"), 0), "must be in the order of feature_index. Got"),
-    (edit(("oblivious_trees", 1, "splits", 1, "split_index"), 4), "split_index 4 is not that of OneHotFeature 1 with -72527"),
+    (
+        edit(("oblivious_trees", 1, "splits", 1, "split_index"), 4),
+        "tree 1: split_index 4 is not that of OneHotFeature 1 with -725272813",
+    ),
     (edit(("features_info", "categorical_features"), {"a": 1}), "categorical_features must be a list of objects"),
     (edit(ctr("elements", 0, "cat_feature_index"), 3), r"cat_feature_index must be within \[0, 2\]"),
     (edit(ctr("elements", 0, "combination_element"), "magic"), "Unknown part of a target statistic. Got 'magic'"),
