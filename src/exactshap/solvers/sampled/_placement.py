@@ -99,10 +99,10 @@ class Side:
         root[np.diag_indices(len(columns))] += self.noise
         if factorise_lower(root):
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        fresh = solve_lower(root, fresh.T).T
+        fresh, slopes = solve_lower(root, fresh.T).T, solve_lower(root, self.gain[columns].copy(order="F"))
         self.explained += (fresh.astype(np.float32) if self.explained else fresh,)
         self.variance = np.maximum(self.variance - _squares(fresh), TRUSTED)
-        self.gain = self.gain - fresh @ solve_lower(root, self.gain[columns].copy(order="F"))
+        self.gain = self.gain - fresh @ slopes
 
 
 def place(
