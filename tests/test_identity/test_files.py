@@ -1,5 +1,6 @@
 """A file is the model that its library's estimator makes of it: rounds, weights, links and formats, against live models."""
 
+import contextlib
 import functools
 import json
 import operator
@@ -79,7 +80,9 @@ def test_early_stopped_files_predict_as_the_estimator_that_loads_them(name, suff
     assert found.reading in explain(found, X[:3], X[80:90]).method
     for n_stages in (1, rounds, rounds + 7):
         chosen = (0, min(n_stages, rounds))
-        found = load(path, n_stages=n_stages)
+        said = f"above the number of boosting rounds. Got n_stages={n_stages}, the file holds {rounds}. All {rounds} are read."
+        with pytest.warns(ExplanationWarning, match=said) if n_stages > rounds else contextlib.nullcontext():
+            found = load(path, n_stages=n_stages)
         close(found.predict(X), booster.inplace_predict(X, predict_type="margin", iteration_range=chosen))
         assert found.reading == ("" if n_stages >= rounds else f"the first 1 of {rounds} boosting rounds (n_stages)")
     assert found.reading not in ("", None) or "rounds" not in explain(found, X[:2], X[80:90]).method
@@ -122,6 +125,9 @@ def test_the_command_says_which_rounds_it_reads(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit):
             main([*command, "--n-stages", str(rounds)])
         assert "boosting rounds" not in capsys.readouterr().out
+        assert not run(*command, "--n-stages", "999")
+        beyond = f"--n-stages is above the number of boosting rounds. Got --n-stages 999, the file holds {rounds}"
+        assert beyond in capsys.readouterr().err
     (tmp_path / "model.skops").write_bytes(b"")
     assert run("explain", "model.skops", "rows.csv", "--n-stages", "2")
     assert "--n-stages is for the files of boosters. Got model.skops" in re.sub(r"\s+", " ", capsys.readouterr().err)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from exactshap import Explainer, explain
-from exactshap.errors import InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
+from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, UnknownNameError, UnsupportedStructureError
 from exactshap.testing import check_reader
 from exactshap.trees import load, loads
 from exactshap.trees.ensemble import _build
@@ -98,7 +98,10 @@ def test_units_and_names():
 def test_first_stages_only():
     model = load(FOLDER / "lightgbm_multiclass.txt", n_stages=1)
     assert model.trees.n_trees == 3
-    assert load(FOLDER / "lightgbm_multiclass.txt", n_stages=99).trees.n_trees == 6
+    with pytest.warns(ExplanationWarning, match="Got n_stages=99, the file holds 2"):
+        assert load(FOLDER / "lightgbm_multiclass.txt", n_stages=99).trees.n_trees == 6
+    with pytest.warns(ExplanationWarning, match="Got n_stages=99, the file holds"):
+        load(FOLDER / "catboost_oblivious.json", n_stages=99)
     assert load(FOLDER / "xgboost_dart.ubj", n_stages=2).trees.n_trees == 2
     assert load(FOLDER / "catboost_oblivious.json", n_stages=0).trees.n_trees == 0
     with pytest.raises(InputError, match=r"`n_stages` must not be negative. Got -1"):

@@ -42,6 +42,8 @@ _TYPED = (
     (r"'n_jobs' parameter", "number of --jobs"),
     (r"\bbudget=(?=\d)", "--budget "),
     (r" or tol=\S+(?= asks)", ""),
+    (r"`n_stages`|\bn_stages=(?=[ ,.]|$)", "--n-stages"),
+    (r"\bn_stages=(?=\d)", "--n-stages "),
     (r"\b(drop|keep|groups)=(?=[ ,.]|$)", r"--\1"),
 )
 # Room -> its estimators and the data classes that fitted estimators hold

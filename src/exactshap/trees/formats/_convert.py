@@ -139,7 +139,8 @@ def load(
         Keep the first boosting rounds only. None keeps what the library's estimator predicts with after loading the file: all
         rounds, but for XGBoost those up to the ``best_iteration`` of early stopping that the file names, as
         ``XGBRegressor().load_model(path)`` does (its ``Booster`` uses all: pass their number). LightGBM and CatBoost leave
-        later rounds out when they save. ``model.reading`` says where rounds were left out.
+        later rounds out when they save. ``model.reading`` says where rounds were left out. More rounds than the file holds are
+        all of them, with a warning.
     missing_value : float, default=nan
         Numeric value that means missing besides NaN (XGBoost's ``missing=``, which its files do not hold).
     max_bytes : int, default=2**30

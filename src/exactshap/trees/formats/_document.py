@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exactshap._runtime.types import Json
-from exactshap.errors import ExactshapError, ModelFormatError
+from exactshap.errors import ExactshapError, ExplanationWarning, ModelFormatError, message, warn
 from exactshap.trees.ensemble import MAX_NODES
 
 MAX_COLUMNS = 2**22
@@ -165,11 +165,14 @@ def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
 
 
 def rounds_read(kept: int | None, total: int, reason: str) -> str:
-    """Describe which rounds are read; "" for all.
+    """Describe which rounds are read; "" for all. Warn where there are fewer.
 
     >>> rounds_read(7, 20, "best_iteration"), rounds_read(20, 20, "n_stages")
     ('the first 7 of 20 boosting rounds (best_iteration)', '')
     """
+    if kept is not None and kept > total:
+        got, do = f"Got n_stages={kept}, the file holds {total}", f"All {total} are read"
+        warn(message("`n_stages` is above the number of boosting rounds", got, do), ExplanationWarning)
     return "" if kept is None or kept >= total else f"the first {kept} of {total} boosting rounds ({reason})"
 
 
