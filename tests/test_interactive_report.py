@@ -753,6 +753,12 @@ def test_dates_as_a_library_holds_them_are_dates():
     assert filtered_rows(table, list(COLUMNS), "joined < 2024-03-01").sum() == 3
 
 
+def test_labels_of_several_levels_are_searched_as_the_page_writes_them():
+    labels = pandas.MultiIndex.from_product([["North", "south"], range(5)])
+    rows = filtered_rows(as_table(frame().set_axis(labels)), list(COLUMNS), '"row 3 (north, 3)" or "south, 2"')
+    assert np.flatnonzero(rows).tolist() == [3, 7]
+
+
 @pytest.mark.browser
 def test_the_page_keeps_the_same_rows_and_names_the_same_slips(browser, tmp_path):
     source = linear(np.ones((10, len(COLUMNS))), names=list(COLUMNS), data=frame())

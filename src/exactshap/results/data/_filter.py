@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from exactshap.errors import InputError, UnknownNameError
-from exactshap.frames import Table
+from exactshap.frames import Table, label_text
 from exactshap.results.data._cells import as_days, cell_text
 
 _COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -209,7 +209,8 @@ class _Columns:
         index = getattr(self.table.native, "index", None)
         labels = range(self.table.n_rows) if index is None or callable(index) else index
         # A row's number and label, as the page names it
-        rows = (f"row {i}" if str(label) == str(i) else f"row {i} ({label})".lower() for i, label in enumerate(labels))
+        texts = enumerate(map(label_text, labels))
+        rows = (f"row {i} ({text})".lower() if text and text != str(i) else f"row {i}" for i, text in texts)
         found = np.array([word in row for row in rows], bool)
         for j in range(len(self.names)):
             kind, cells = self.column(j)
