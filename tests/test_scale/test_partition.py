@@ -20,9 +20,11 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import scale_cases as cases
 from exactshap import Explainer, decompose_r2
-from exactshap.errors import InputError, InputTypeError, UnknownNameError
+from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError
+from exactshap.frames import as_table
 from exactshap.scale import GlobalImportance, GlobalQuantiles, PartialR2, PartialRidge, Partition
 from exactshap.scale._statistics import ExactSums
+from exactshap.scale._tables import check_types
 from tolerances import assert_close
 
 pa = pytest.importorskip("pyarrow")
@@ -143,6 +145,20 @@ def test_tables_that_do_not_fit_are_refused_under_both_policies(policy):
     with pytest.raises(InputTypeError, match=r"must be an Explainer. Got SVR. Pass Explainer\(model, background\)"):
         Partition(cases.SVR(), keep=["id"], on_bad_rows=policy)
     assert list(Partition(cases.svr(), keep=["id"], drop=["y"])(T.assign(y=1.0)).columns) == ["id", *MADE]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas], ids=["pandas", "polars", "pyarrow"])
+def test_types_are_compared_by_name_in_every_library(kind):
+    background = pd.DataFrame({"age": np.array([1.0, 2.0], "f4"), "city": ["a", "b"], "bmi": [3.0, 4.0]})
+    rows = background[["bmi", "city", "age"]]
+    for reference in (background, kind(background)):
+        check_types(as_table(kind(rows)), as_table(reference))
+        with pytest.warns(ExplanationWarning, match="column 'bmi' is float32, but float64 in the background"):
+            check_types(as_table(kind(rows.astype({"bmi": "float32"}))), as_table(reference))
+        with pytest.raises(InputError, match=r"Column 'age' holds text instead of numbers. Got .*, in the background float32"):
+            check_types(as_table(kind(rows.assign(age=["1", "2"]))), as_table(reference))
+        with pytest.raises(InputError, match=r"Column 'city' holds bytes. Got b'x' in the first row"):
+            check_types(as_table(kind(rows.assign(city=[b"x", b"y"]))), as_table(reference))
 
 
 def test_text_is_refused_where_no_background_tells_types():
