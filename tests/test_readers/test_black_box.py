@@ -1,5 +1,6 @@
 """Functions on rows: against enumeration and exact readers, kept in kind, and every way in which a function misbehaves."""
 
+import functools
 import logging
 import re
 
@@ -7,10 +8,12 @@ import numpy as np
 import pandas
 import pytest
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression, SGDOneClassSVM
+from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, SGDOneClassSVM, TweedieRegressor
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,6 +22,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 from exactshap import Explainer, explain
 from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
 from exactshap.testing import check_reader
+from reader_checks import check_answers
 from tolerances import FLOAT32_FUNCTION, conditioned, roundings
 
 X = np.random.default_rng(0).normal(size=(40, 5))
@@ -161,6 +165,76 @@ def test_probabilities_of_known_classifiers_are_those_of_every_class(model, n_cl
     found = explain(few.predict_proba, X[:3], BACKGROUND)
     for kind in ("values", "baseline", "prediction"):
         np.testing.assert_allclose(getattr(found, kind), getattr(plain, kind), atol=conditioned(1e5))
+
+
+RATES = {
+    "Poisson": PoissonRegressor(),
+    "gamma": GammaRegressor(),
+    "pipeline": make_pipeline(StandardScaler(), TweedieRegressor(power=1.5, max_iter=1000)),
+    "search": GridSearchCV(PoissonRegressor(), {"alpha": [0.1, 1.0]}, cv=2),
+    "logarithms": TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp),
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_of_models_of_their_logarithm_are_exact(name):
+    """The method's own unit, of more columns than are enumerated, and equal to brute force of few."""
+    wide = clone(RATES[name]).fit(WIDE, np.exp(WIDE[:, 0] + 0.2 * WIDE[:, 1]))
+    found = explain(wide.predict, WIDE[:2], WIDE[6:])
+    assert (found.exact, found.n_evaluations, found.unit) == (True, 0, "target")
+    np.testing.assert_allclose(found.prediction, wide.predict(WIDE[:2]), rtol=roundings(8))
+    model = clone(RATES[name]).fit(X, np.exp(X[:, 0] + 0.2 * X[:, 1]))
+    check_reader(model.predict, X[:3], BACKGROUND)
+    check_answers(model.predict, model.predict, X[:3], BACKGROUND, conditioned(100), contract=False)
+    for settings in ({"output": "response"}, {"output": 0}, {"exact_owner": False}):
+        same = explain(model.predict, X[:3], BACKGROUND, **settings)
+        np.testing.assert_allclose(same.values, explain(model.predict, X[:3], BACKGROUND).values, atol=conditioned(100))
+
+
+SCORES_OF_CLASSES = {
+    "votes": SVC(),
+    "pairs": SVC(decision_function_shape="ovo"),
+    "in a pipeline": make_pipeline(StandardScaler(), SVC()),
+}
+
+
+@pytest.mark.parametrize("name", SCORES_OF_CLASSES)
+def test_decision_functions_of_many_classes_are_those_of_the_method(name):
+    score = with_classes(clone(SCORES_OF_CLASSES[name]), 3, X).decision_function
+    found = check_answers(score, score, X[:3], BACKGROUND, conditioned(1e3), contract=False)
+    assert not found.model_name.endswith("decision_function")
+    assert found.output_names == (("a vs b", "a vs c", "b vs c") if name == "pairs" else ("a", "b", "c"))
+    one = explain(score, X[:3], BACKGROUND, output=1)
+    np.testing.assert_allclose(one.values, found.values[..., 1], atol=conditioned(1e3))
+
+
+EARLY = {"raw_score": True, "pred_early_stop": True}  # stops on other rows than those that are compared
+
+
+def test_methods_with_settings_are_read_where_they_are_the_readers_own_call():
+    library = pytest.importorskip("lightgbm")
+    labels = np.argsort(np.argsort(X[:, 0] * X[:, 1])) * 2 // len(X)
+    model = library.LGBMClassifier(n_estimators=6, min_child_samples=2, verbose=-1).fit(X, labels)
+    margin = functools.partial(model.predict, raw_score=True)
+    found = check_answers(margin, margin, X[:3], BACKGROUND, conditioned(100), contract=False)
+    assert (found.model_name, found.unit) == ("LGBMClassifier", "log-odds of class 1")
+    for method, settings in (("predict", {"num_iteration": 2}), ("predict_proba", {"raw_score": True}), ("predict", EARLY)):
+        function = functools.partial(getattr(model, method), **settings)
+        found = check_answers(function, function, X[:3], BACKGROUND, conditioned(100), contract=False)
+        assert (found.model_name, found.unit) == (f"LGBMClassifier.{method}", "output of the function")
+
+
+def test_boosters_for_objects_of_their_library_are_passed_themselves():
+    library = pytest.importorskip("xgboost")
+    counts = np.arange(len(X)) % 3
+    booster = library.train({"objective": "count:poisson", "max_depth": 2}, library.DMatrix(X, counts), 4)
+    with pytest.raises(
+        InputError, match=r"Pass the model itself, which is read: explain\(model, X, background, output=.response"
+    ):
+        explain(booster.predict, X[:3], BACKGROUND)
+    for function in (booster.inplace_predict, functools.partial(booster.inplace_predict, predict_type="margin")):
+        found = check_answers(function, function, X[:3], BACKGROUND, FLOAT32_FUNCTION, contract=False)
+        assert found.model_name == "Booster"
 
 
 def test_rows_far_from_where_a_method_is_read_have_a_way_out():

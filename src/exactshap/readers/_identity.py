@@ -178,10 +178,10 @@ def answering_method(model: Model, changed: tuple[str, ...]) -> str | None:
     return next(iter([*own, *there]), None)
 
 
-def is_own_method(method: Foreign, known: type) -> bool:
-    """Say whether a bound method is that of ``known`` and predicts numbers, not labels."""
+def is_own_method(method: Foreign, known: type, *, has_settings: bool = False) -> bool:
+    """Say whether a bound method is that of ``known`` and predicts numbers; those of labels need settings for that."""
     name, owner = getattr(method, "__name__", ""), method.__self__
-    if name not in (*_METHODS, "score_samples") or (name == "predict" and gives_labels(owner)):
+    if not _may_predict(name) or (name == "predict" and not has_settings and gives_labels(owner)):
         return False
     descriptor = inspect.getattr_static(known, name, None)
     # Bound first, as ``available_if`` wraps the function of the class.

@@ -349,6 +349,11 @@ class Traits:
         """Return the background rows that v(S) depends on."""
         return None if self.value_function in _WITHOUT_BACKGROUND else self.background
 
+    @property
+    def is_sampled(self) -> bool:
+        """Say whether calls leave out coalitions of the players."""
+        return self.calls is not None and self.calls.coalitions != 2.0**self.n_players
+
     def with_rounding(self, **changes: Any) -> Traits:
         """Return the traits with other rounding."""
         return replace(self, rounding=replace(self.rounding, **changes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, hybrid_frame, is_missing, with_unique_index
 from exactshap.games import unmasked
-from exactshap.readers import class_names
+from exactshap.readers import class_names, predicts_tables
 
 
 def first_call(
@@ -29,7 +30,7 @@ def first_call(
     _, names = _as_columns(returned, few.n_rows)
     if few.n_rows < rows.n_rows:
         values = call(function, rows, name, most=most)
-    owner = getattr(function, "__self__", None)
+    owner = getattr(getattr(function, "func", function), "__self__", None)
     if names is None or isinstance(returned, list):
         names = _class_names(owner, n_outputs) or names
     if names is None or len(names) != n_outputs or len(set(names)) != n_outputs:
@@ -165,6 +166,8 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
         kinds = type(getattr(function, "function", function)).__mro__
         is_network = any(kind.__module__.startswith("torch.nn") for kind in kinds)
         do = _OF_TABLES if is_network else "Its own error is chained"
+        if not predicts_tables(getattr(function, "__self__", None)):
+            do = 'Pass the model itself, which is read: explain(model, X, background, output="response")'
         what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
         raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
 
@@ -259,6 +262,8 @@ def _no_number(value: object, name: str) -> InputTypeError:
 
 def name_of(function: Model) -> str:
     """Return the name of a function; a lambda has none."""
+    if isinstance(function, functools.partial):
+        return name_of(function.func)
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":

@@ -17,7 +17,15 @@ from exactshap._runtime.checks import check_tolerance, is_number
 from exactshap._runtime.machine import Sample, clocked_waiting, seconds_by_size, seconds_per_unit
 from exactshap._runtime.progress import Calls, count_coalitions, fewer_coalitions
 from exactshap._runtime.types import Foreign, Model, TableLike
-from exactshap.errors import RAISED, ExplanationWarning, InputError, InputTypeError, UnknownNameError, did_you_mean
+from exactshap.errors import (
+    RAISED,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    UnsupportedStructureError,
+    did_you_mean,
+)
 from exactshap.frames import Table, as_table, with_dtypes_of
 from exactshap.games import OracleGame, player_of_columns
 from exactshap.readers import (
@@ -57,6 +65,10 @@ SAMPLED = ("estimator", "surrogate", "polynomial_order", "frontier", "pairing", 
 # Settings that go on to the solver
 OF_SOLVER = ("budget", "tol", "random_state", "method", *SAMPLED)
 OPTIONS = (*OF_SOLVER, "batch_size", "deterministic", "exact_owner", "output_names", "rows_together")
+# Methods that are read wherever they agree with their model's reader
+USUAL_METHODS = ("predict_proba", "decision_function", "predict", "score_samples")
+# Words of ``output=`` that mean all that a method returns
+_RETURNED = (("predict_proba", "probability"), ("predict_proba", "response"), ("predict", "response"))
 SQUARES_OF_POOL = 4.0  # matrices of all coalitions at once
 POOLED = "pooled"  # an estimator of many rows: one process over rows and coalitions
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
@@ -81,7 +93,7 @@ def read(model: Model, request: Request) -> Reader:
     black box.
     """
     request.refuse_options(OPTIONS, owner="The black-box reader")
-    if request.asks_response and getattr(model, "__name__", "") == "predict_proba":  # it returns nothing else
+    if request.asks_response and (getattr(model, "__name__", ""), request.output) in _RETURNED:
         request = replace(request, output="auto")
     # Sampling options only matter if the function is sampled.
     if request.options.get("exact_owner", True) and not SAMPLING & set(request.options):
@@ -118,13 +130,14 @@ class BlackBox(Reader):
             raise InputTypeError("Functions are called with dense rows", "Got a sparse `background`", do)
         self.options = _checked_options(dict(request.options))
         self._fixed = single_values(background)
+        is_probability = name.endswith(".predict_proba") and not isinstance(function, functools.partial)
         traits = Traits.of(
             OfColumn(function) if background.was_column else function,
             request,
             model_name=name,
             n_columns=background.n_columns,
             value_functions=value_functions,
-            unit="probability" if name.endswith(".predict_proba") else "output of the function",
+            unit="probability" if is_probability else "output of the function",
             # A row needs many calls: small blocks for progress and for threads
             block_rows=self.options["rows_together"] or 4,
             # Rows that are estimated together are a block, whatever the number of threads
@@ -497,49 +510,79 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     """Return the exact reader of a method's owner, or None. None unless the method is what that reader reproduces.
 
     It must be the very method of the owner's library, give numbers and not labels, and agree with the reader on background rows
-    and on mixtures of them: a forest's labels and probabilities agree on every row that it has memorised.
+    and on mixtures of them: a forest's labels and probabilities agree on every row that it has memorised. Other methods than the
+    usual ones, and a ``functools.partial`` of a method, must be the reader's own call.
     """
-    owner: Any = getattr(model, "__self__", None)
+    is_partial = isinstance(model, functools.partial) and not model.args
+    method, has_settings = (model.func, bool(model.keywords)) if is_partial else (model, False)
+    owner: Any = getattr(method, "__self__", None)
     known = known_class(owner)
-    if known is None or request.background is None or not is_own_method(model, known):
+    if known is None or request.background is None or not is_own_method(method, known, has_settings=has_settings):
         return None
-    if (reader := _agreeing(read_any, model, request)) is not None:
-        return reader
-    # Models have the probability of the second of two classes, or scores; the method has those of every class
-    if model.__name__ == "predict_proba" and isinstance(getattr(owner, "classes_", None), np.ndarray):
-        return _agreeing(read_every_class, model, request)
+    for read_owner in (read_any, *_READINGS.get(method.__name__, _RESPONSE)):
+        if (reader := _agreeing(read_owner, model, owner, request)) is not None:
+            return reader
     # Of one-class machines: decision_function = score_samples - offset_
     offset = np.ravel(getattr(owner[-1] if hasattr(owner, "steps") else owner, "offset_", ()))
-    if model.__name__ != "score_samples" or len(offset) != 1:
+    if method.__name__ != "score_samples" or len(offset) != 1:
         return None
     shift, own_call = float(offset[0]), OwnCall("score_samples")
-    reader = _agreeing(read_any, model, request, shift)
+    reader = _agreeing(read_any, model, owner, request, shift)
     return reader and AffineReader(reader, shift=shift, model=owner, own_call=own_call, unit="score of the row")
 
 
+def _read_as(output: str, owner: Model, request: Request) -> Reader:
+    """Read all that ``output=`` names, where it is exact."""
+    reader = read_any(owner, replace(request, output=output))
+    if reader.traits.is_sampled or not _asks_everything(request):  # one of its outputs has no name
+        raise UnsupportedStructureError(f"The {reader.traits.unit} of {reader.traits.model_name} is called", request.output)
+    return reader
+
+
+def _asks_everything(request: Request) -> bool:
+    return isinstance(request.output, str) and request.output in ("auto", "all")
+
+
+# What methods return where the model itself is read as something else: the response, such as a rate, unless named here
+_RESPONSE = (functools.partial(_read_as, "response"),)
+_READINGS: dict[str, tuple[Callable[[Model, Request], Reader], ...]] = {
+    "predict_proba": (read_every_class, *_RESPONSE),
+    "decision_function": (functools.partial(_read_as, "ovr"),),
+}
+
+
 def _agreeing(
-    read_owner: Callable[[Model, Request], Reader], method: Foreign, request: Request, shift: float = 0.0
+    read_owner: Callable[[Model, Request], Reader], method: Foreign, owner: Model, request: Request, shift: float = 0.0
 ) -> Reader | None:
     """Return the owner's reader if it predicts what the method returns, less ``shift``."""
     assert request.background is not None
     try:
         # In a separate context, so that its warnings are not repeated.
-        reader = copy_context().run(_read_exactly, read_owner, method.__self__, replace(request, output="auto"))
+        reader = copy_context().run(_read_exactly, read_owner, owner, replace(request, output="auto"))
         # The first background rows, plain and mixed with neighbours, of which they take every other column
         background, here = request.background, np.arange(min(request.background.n_rows, CHECKED_ROWS))
         neighbours = background.take(np.concatenate([here, (here + 1) % background.n_rows]))
         rows = background.take(np.tile(here, 2)).hybrid(neighbours, np.arange(background.n_columns) % 2 == 0)
         expected, got = joined_outputs(method(rows.native)), np.asarray(reader.predict(rows), float)
+        relative = 64 * reader.traits.rounding.precision
+        agrees = expected.shape == got.shape and _is_call_of(method, reader)
+        if not agrees or not np.allclose(expected, got + shift, rtol=relative, atol=relative * abs(shift)):
+            return None
+        if request.asks_response:  # none of this method's outputs
+            return None
+        return reader if _asks_everything(request) else read_owner(owner, request)
     # If the owner cannot be read exactly, the function can still be sampled.
     except Exception:
         return None
-    relative = 64 * reader.traits.rounding.precision
-    if expected.shape != got.shape or not np.allclose(expected, got + shift, rtol=relative, atol=relative * abs(shift)):
-        return None
-    if request.asks_response:  # none of this method's outputs
-        return None
-    is_whole = isinstance(request.output, str) and request.output in ("auto", "all")
-    return reader if is_whole else read_owner(method.__self__, request)
+
+
+def _is_call_of(method: Foreign, reader: Reader) -> bool:
+    """Say whether a method is what the reader itself calls, perhaps with more settings; the usual methods are."""
+    bound, settings = (method.func, method.keywords) if isinstance(method, functools.partial) else (method, {})
+    if not settings and bound.__name__ in USUAL_METHODS:
+        return True
+    call = reader.traits.own_call
+    return call is not None and call.method == bound.__name__ and settings.items() <= call.settings.items()
 
 
 def _read_exactly(read_owner: Callable[[Model, Request], Reader], owner: Model, request: Request) -> Reader:

@@ -83,7 +83,7 @@ def read_every_class(model: Model, request: Request) -> Reader:
     reader = _weighted_probabilities(model, request, names, [(model, np.eye(len(names)), None)])
     (member,) = reader.members
     own = member.reader.traits
-    if own.calls is not None and own.calls.coalitions != 2.0**own.n_players:
+    if own.calls is not None and own.is_sampled:
         do = 'Pass output="probability" and the model, or a function that calls it'
         raise UnsupportedStructureError(f"The probabilities of {own.model_name} would be sampled", own.calls.sentence, do)
     reader.traits = replace(reader.traits, model_name=own.model_name)
