@@ -132,6 +132,15 @@ def test_trees_of_a_file_are_loaded_as_data(name):
     assert explain(model, rows[:9], rows[20:24]).certificate().passed
 
 
+@pytest.mark.parametrize("name", ["nodes_trueleafs", "nodes_falseleafs", "nodes_missing_value_tracks_true"])
+def test_flags_that_are_no_truth_values_are_refused_by_their_name(name):
+    model = onnx.load(BY_NAME["ensemble"])
+    (flags,) = [entry for entry in model.graph.node[0].attribute if entry.name == name]
+    flags.ints[0] = 2
+    with pytest.raises(ModelFormatError, match=f"{name} must hold zeros and ones"):
+        loads(model.SerializeToString())
+
+
 def test_load_says_what_it_does_not_take():
     with pytest.raises(UnsupportedStructureError, match="more than an ensemble"):
         load(BY_NAME["pipeline"])

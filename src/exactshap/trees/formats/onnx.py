@@ -16,6 +16,7 @@ from exactshap.trees.ensemble import MAX_CELLS, MAX_NODES, Forest, RawForest, Tr
 from exactshap.trees.formats._document import MAX_OUTPUTS, guarded, names_of_outputs, parents_first
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+# Of the first four modes: whether equal values fail, and whether the larger values pass
 _STRICT, _TURNED = (False, True, True, False), (False, False, True, True)
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 _UNITS = {"NONE": "target", "LOGISTIC": "log-odds", "SOFTMAX": "score before the softmax"}
@@ -62,7 +63,7 @@ def convert(core: TreeCore) -> TreeModel:
         leaves, names, post = _outputs(attributes, nodes)
     if post != "NONE" and len(leaves.value[0]) == 1 and not attributes.kind.endswith("Classifier"):
         raise refused("onnxruntime leaves out the transform of a single output", f"Got post_transform={post}")
-    constant = _base_values(attributes, len(leaves.value[0]), attributes.kind, names)
+    constant = _base_values(attributes, len(names))
     share = core.scale * _share(attributes, len(nodes.sizes))
     if core.normalised and post != "SOFTMAX":  # shares that sum to 1 already
         raise refused("Scores of classes are divided by their sum")
@@ -157,9 +158,9 @@ def _nodes(attributes: Attributes) -> _Nodes:
     true, false = attributes.integers("nodes_truenodeids"), attributes.integers("nodes_falsenodeids")
     feature = attributes.integers("nodes_featureids")
     tracks = attributes.integers("nodes_missing_value_tracks_true")
-    lengths = {len(array) for array in (number, modes, values, true, false, feature)} | (
-        {len(tracks)} if len(tracks) else set()
-    )
+    lengths = {len(array) for array in (number, modes, values, true, false, feature)}
+    if len(tracks):  # which may be left out
+        lengths.add(len(tracks))
     if lengths != {n}:
         raise ModelFormatError("The lists of nodes differ in length", f"Got {sorted(lengths)} for {n} nodes")
     if unknown := set(modes.tolist()) - {"LEAF", *places}:
@@ -178,14 +179,17 @@ def _nodes(attributes: Attributes) -> _Nodes:
         threshold=values,
         true=np.where(leaf, -1, find(trees, np.where(leaf, number, true), "true child")),
         false=np.where(leaf, -1, find(trees, np.where(leaf, number, false), "false child")),
-        missing_true=_truths(tracks, n),
+        missing_true=_truths(tracks, n, "nodes_missing_value_tracks_true"),
     )
 
 
-def _truths(numbers: np.ndarray, n: int) -> np.ndarray:
-    if len(numbers) and (numbers.min() < 0 or numbers.max() > 1):
-        raise ModelFormatError("nodes_missing_value_tracks_true must hold zeros and ones")
-    return numbers.astype(bool) if len(numbers) else np.zeros(n, bool)
+def _truths(numbers: np.ndarray, n: int, name: str) -> np.ndarray:
+    """Return an attribute's numbers as truth values; none are there where the attribute is left out."""
+    if not len(numbers):
+        return np.zeros(n, bool)
+    if numbers.min() < 0 or numbers.max() > 1:
+        raise ModelFormatError(f"{name} must hold zeros and ones")
+    return numbers.astype(bool)
 
 
 class _Finder:
@@ -266,13 +270,12 @@ def _added(attributes: Attributes, nodes: _Nodes, kind: str, n_outputs: int) -> 
     return _Leaves(value, given)
 
 
-def _base_values(attributes: Attributes, n_outputs: int, kind: str, names: tuple[str, ...]) -> np.ndarray:
-    base = np.empty(0) if kind == "TreeEnsemble" else attributes.numbers("base_values")
-    first = kind == "TreeEnsembleClassifier" and n_outputs == 1
-    if first and base.size and attributes.integers("class_ids").any():
+def _base_values(attributes: Attributes, n_outputs: int) -> np.ndarray:
+    base = np.empty(0) if attributes.kind == "TreeEnsemble" else attributes.numbers("base_values")
+    if attributes.kind == "TreeEnsembleClassifier" and n_outputs == 1 and base.size and attributes.integers("class_ids").any():
         raise refused("The score of two classes is that of the second, and has base values")
     if base.size not in (0, n_outputs):
-        raise refused("The number of base values is not that of the outputs", f"Got {base.size} for {len(names)}")
+        raise refused("The number of base values is not that of the outputs", f"Got {base.size} for {n_outputs}")
     return base if base.size else np.zeros(n_outputs)
 
 
@@ -335,11 +338,12 @@ def _inner_nodes(attributes: Attributes, n_leaves: int) -> _Nodes:
         child, ends = attributes.integers(f"nodes_{side}nodeids"), attributes.integers(f"nodes_{side}leafs")
         if not len(child) == len(ends) == n:
             raise ModelFormatError("The lists of nodes differ in length")
-        is_leaf = _truths(ends, n)
+        is_leaf = _truths(ends, n, f"nodes_{side}leafs")
         if ((child < 0) | (child >= np.where(is_leaf, n_leaves, n))).any():
             raise ModelFormatError(f"A {side} child is not there")
         sides.append(np.where(is_leaf, -1 - child, child))
-    return _Nodes(np.array([n]), mode, feature, split, sides[0], sides[1], _truths(tracks, n))
+    missing_true = _truths(tracks, n, "nodes_missing_value_tracks_true")
+    return _Nodes(np.array([n]), mode, feature, split, sides[0], sides[1], missing_true)
 
 
 def _roots(attributes: Attributes, n: int) -> np.ndarray:
