@@ -98,6 +98,13 @@ def test_outputs_each_have_their_functions():
     assert_close(solution.residual, np.zeros((3, 3)), 40.0, 100, 5)
 
 
+def test_rows_are_routed_once_for_all_outputs(monkeypatch):
+    trees, background, X = linear_trees(8, n_outputs=3), rows(9, 10), rows(10, 3)
+    alone = [solved(trees.pick(output), ALONE, X, background, None).values for output in range(3)]
+    monkeypatch.delattr("exactshap.solvers.trees._linear_engine.apply")
+    np.testing.assert_array_equal(solved(trees, ALONE, X, background, None).values, np.stack(alone, axis=2))
+
+
 @pytest.mark.parametrize("n_background", [1, 3, 50])
 def test_a_row_has_the_same_bits_in_every_batch(n_background):
     trees, background, X = linear_trees(11, n_trees=6), rows(12, n_background), rows(13, 600, gaps=GAPS)

@@ -182,7 +182,8 @@ class LinearEngine:
             engines.append(cls(one, given, shape, n_players, columns, weights, limit, 1.0 / trees.n_outputs))
         return tuple(engines)
 
-    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
+    def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int, leaf: np.ndarray | None = None) -> Part:
+        """Solve the output; ``leaf`` are the leaves that rows reach, where they are known already."""
         self._refuse_gaps(columns)
         n_rows, n_sets = columns.shape[1], int(binomials_and_offsets(self.n_players, order)[1][-1])
         values, scale = np.zeros((n_rows, n_sets)), np.zeros(n_rows)
@@ -201,7 +202,7 @@ class LinearEngine:
         self._sweep_patterns(columns, patterns, EVERY_ROW, semivalue, order, values, scale)
         _, unit = whole_weights(self.weights)
         X, full = np.ascontiguousarray(columns.T), np.zeros((n_rows, 1))
-        add_leaf_functions(X, apply(self.trees, X), self.trees.linear, full, np.zeros(0))
+        add_leaf_functions(X, apply(self.trees, X) if leaf is None else leaf, self.trees.linear, full, np.zeros(0))
         method = f"linear leaves against {len(self.weights)} background row{'s' if len(self.weights) > 1 else ''}"
         return Part(
             (values * unit)[:, :, None], np.zeros_like(full), full, method, error_bound=np.zeros(n_rows), scale=scale * unit

@@ -30,7 +30,7 @@ from exactshap.solvers.trees._linear_engine import LinearEngine, check_cells
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
 from exactshap.solvers.trees._table_engine import TableEngine
-from exactshap.trees import FlatTrees, cover_shares, margin, take_trees
+from exactshap.trees import FlatTrees, apply, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import LinearLeaves, complete_forest, offsets_of
 
@@ -49,18 +49,32 @@ class EachOutput:
     engines: tuple[PathEngine | LeafEngine | LinearEngine, ...]
 
     def solve(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> Part:
-        parts = [engine.solve(columns, semivalue, order) for engine in self.engines]
+        parts = self._parts(columns, semivalue, order)
         # No output is off by more than the one with the largest sums
         scale, bound = (np.max([getattr(part, name) for part in parts], axis=0) for name in ("scale", "error_bound"))
         values = np.concatenate([part.values for part in parts], axis=2)
         full = np.concatenate([part.full for part in parts], axis=1)
         return Part(values, np.zeros_like(full), full, parts[0].method, error_bound=bound, scale=scale)
 
+    def _parts(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> list[Part]:
+        return [engine.solve(columns, semivalue, order) for engine in self.engines]
+
     def memory(self, n_rows: int, order: int) -> float:
         return sum(engine.memory(n_rows, order) for engine in self.engines)
 
     def work(self, order: int) -> float:
         return sum(engine.work(order) for engine in self.engines)
+
+
+class LinearOutputs(EachOutput):
+    """Solve linear functions of leaves output by output."""
+
+    engines: tuple[LinearEngine, ...]
+
+    def _parts(self, columns: np.ndarray, semivalue: Semivalue, order: int) -> list[Part]:
+        # Outputs differ in the functions of leaves only: rows are routed once
+        leaf = apply(self.engines[0].trees, np.ascontiguousarray(columns.T))
+        return [engine.solve(columns, semivalue, order, leaf) for engine in self.engines]
 
 
 Rows = tuple[np.ndarray, np.ndarray, float]  # of the background: columns, weights and their unit
@@ -98,7 +112,7 @@ class PreparedTrees:
     rows: Rows | None  # of the background; None: cover ratios
     tables: TableEngine | None  # the trees for which look-ups are the fastest; None if there are none
     rest: Deep | None  # the other trees; None if there are none, or no tables
-    linear: EachOutput | None = None  # the linear functions of leaves, which the others leave out
+    linear: LinearOutputs | None = None  # the linear functions of leaves, which the others leave out
 
     def __getstate__(self) -> dict[str, Any]:
         # Large, and follows from the rest: a copy makes its own
@@ -226,7 +240,7 @@ def _with_linear_leaves(
     # The background stands for absent columns in both parts, with the same weights
     constant = prepare_trees(replace(trees, linear=None), players, background, weights, memory_limit=memory_limit)
     engines = LinearEngine.of_outputs(trees, shape, len(players), rounded(trees, background), weights, memory_limit)
-    return replace(constant, empty=weighted_mean(margin(trees, background), weights), linear=EachOutput(engines))
+    return replace(constant, empty=weighted_mean(margin(trees, background), weights), linear=LinearOutputs(engines))
 
 
 def no_path_dependent(name: str) -> str:
