@@ -77,7 +77,6 @@ class RawTree:
     missing: np.ndarray | None = None
     zero_is_missing: np.ndarray | None = None
     categories: dict[int, np.ndarray] = field(default_factory=dict)
-    # The one output that a one-dimensional ``value`` adds to; -1: the only one, or all
     output: int = -1
     root: int = 0
     functions: dict[int, LeafFunction] = field(default_factory=dict)
@@ -108,6 +107,129 @@ class RawForest:
     sets: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
     # linear functions of leaves (over all trees), and the output that each adds to
     functions: dict[int, tuple[LeafFunction, int]] = field(default_factory=dict)
+
+
+class Laid(NamedTuple):
+    """Hold the reachable nodes as in :class:`~exactshap.trees.FlatTrees`; ``order`` has their numbers in the forest."""
+
+    tree_start: np.ndarray
+    order: np.ndarray  # int64 (n_nodes,)
+    feature: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    threshold: np.ndarray
+    cover: np.ndarray
+    missing: np.ndarray
+    zero_is_missing: np.ndarray
+    value: np.ndarray
+
+
+lay_out = kernel("trees.lay_out(forest, laid, n_features, max_depth)")
+
+
+def build(
+    raw: Sequence[RawTree] | RawForest, *, n_features: int, constant: ArrayLike, less_equal: bool, single_precision: bool
+) -> FlatTrees:
+    """Lay trees out in one set of arrays. Parents come before children, ``right == left + 1``, leaf covers are summed upwards.
+
+    Parameters
+    ----------
+    raw : sequence of RawTree, or RawForest
+    n_features : int
+    constant : array of shape (n_outputs,)
+        Constant that the trees are added to.
+    less_equal : bool
+        Whether a value equal to the threshold goes left.
+    single_precision : bool
+        Whether the library compares in float32.
+
+    Returns
+    -------
+    trees : FlatTrees
+
+    Raises
+    ------
+    ModelFormatError
+        Naming tree and node, for child numbers out of range, cycles, shared nodes, columns out of range, values or linear functions that are
+        not finite, negative covers and trees deeper than ``MAX_DEPTH``.
+
+    Examples
+    --------
+    >>> from exactshap.trees import RawTree, build
+    >>> stump = RawTree(
+    ...     feature=np.array([0, -1, -1]), threshold=np.array([0.5, 0.0, 0.0]), left=np.array([1, -1, -1]),
+    ...     right=np.array([2, -1, -1]), value=np.array([0.0, 1.0, 2.0]), cover=np.array([0.0, 3.0, 1.0]),
+    ... )
+    >>> trees = build([stump], n_features=1, constant=np.zeros(1), less_equal=True, single_precision=False)
+    >>> trees.cover.tolist()
+    [4.0, 3.0, 1.0]
+    """
+    constant = np.atleast_1d(np.asarray(constant, float)).copy()
+    # Before anything is allocated: a file's claim of billions of nodes must not take the memory first
+    sizes = np.diff(raw.nodes.offset) if isinstance(raw, RawForest) else np.array([len(tree.feature) for tree in raw], np.int64)
+    check_totals(sizes, constant)
+    forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
+    laid = _laid(forest, len(constant), int(n_features))
+    start, count, words = _category_sets(forest, laid.order)
+    trees = FlatTrees(
+        **{name: values for name, values in laid._asdict().items() if name != "order"},
+        category_start=start,
+        category_count=count,
+        category_words=words,
+        constant=constant,
+        n_features=int(n_features),
+        less_equal=bool(less_equal),
+        single_precision=bool(single_precision),
+        linear=collected(forest.functions, laid.feature, laid.order, int(n_features), len(constant)),
+    )
+    # Finite leaves can still add up to infinity, which no check of single nodes sees
+    if not np.isfinite(largest_sum(trees)):
+        raise ModelFormatError("The leaf values are too large", "Their sum over the trees overflows")
+    return trees
+
+
+def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
+    """Return complete trees with random splits of standard normal columns, to measure speed."""
+    # Always the same forest, so that measured figures can be compared
+    rng = np.random.default_rng(0)
+    place = np.arange(2 ** (depth + 1) - 1)
+    is_split = place < 2**depth - 1
+    raw = [
+        RawTree(
+            feature=np.where(is_split, rng.integers(0, n_features, len(place)), -1),
+            threshold=rng.normal(size=len(place)) / 2.0,
+            # A complete tree in level order: the children of node q are 2q + 1 and 2q + 2
+            left=np.where(is_split, 2 * place + 1, -1),
+            right=np.where(is_split, 2 * place + 2, -1),
+            value=rng.normal(size=len(place)),
+            cover=np.ones(len(place)),
+        )
+        for _ in range(n_trees)
+    ]
+    return build(raw, n_features=n_features, constant=np.zeros(1), less_equal=True, single_precision=False)
+
+
+def largest_sum(trees: FlatTrees) -> float:
+    """Bound the sum of magnitudes in one prediction."""
+    with np.errstate(over="ignore"):
+        return float(trees.largest.sum() + np.abs(trees.constant).max(initial=0.0))
+
+
+def check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
+    """Refuse trees of too many nodes or leaf values, by their numbers of nodes, and constants that are not finite."""
+    n_nodes = int(sizes.sum())
+    if n_nodes > MAX_NODES:
+        raise ModelFormatError("The model has too many nodes", f"Got {n_nodes}; the limit is {MAX_NODES}")
+    if n_nodes * len(constant) > MAX_CELLS:
+        needed = 8.0 * float(n_nodes) * len(constant)
+        raise ModelFormatError(
+            "The table of leaf values does not fit",
+            f"{n_nodes} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
+        )
+    if not np.all(np.isfinite(constant)):
+        raise ModelFormatError("The model's constant (base score) must be finite", f"Got {constant.tolist()}")
+    if (sizes == 0).any():
+        raise ModelFormatError(f"tree {int(np.argmin(sizes))}: has no nodes")
 
 
 def joined(raw: Sequence[RawTree], n_outputs: int) -> RawForest:
@@ -193,108 +315,6 @@ def _check_tree(tree: RawTree, k: int, n_outputs: int) -> None:
         )
 
 
-class Laid(NamedTuple):
-    """Hold the reachable nodes as in :class:`~exactshap.trees.FlatTrees`; ``order`` has their numbers in the forest."""
-
-    tree_start: np.ndarray
-    order: np.ndarray  # int64 (n_nodes,)
-    feature: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    threshold: np.ndarray
-    cover: np.ndarray
-    missing: np.ndarray
-    zero_is_missing: np.ndarray
-    value: np.ndarray
-
-
-lay_out = kernel("trees.lay_out(forest, laid, n_features, max_depth)")
-
-
-def build(
-    raw: Sequence[RawTree] | RawForest, *, n_features: int, constant: ArrayLike, less_equal: bool, single_precision: bool
-) -> FlatTrees:
-    """Lay trees out in one set of arrays. Parents come before children, ``right == left + 1``, leaf covers are summed upwards.
-
-    Parameters
-    ----------
-    raw : sequence of RawTree, or RawForest
-    n_features : int
-    constant : array of shape (n_outputs,)
-        Constant that the trees are added to.
-    less_equal : bool
-        Whether a value equal to the threshold goes left.
-    single_precision : bool
-        Whether the library compares in float32.
-
-    Returns
-    -------
-    trees : FlatTrees
-
-    Raises
-    ------
-    ModelFormatError
-        Naming tree and node, for child numbers out of range, cycles, shared nodes, columns out of range, values or linear functions that are
-        not finite, negative covers and trees deeper than ``MAX_DEPTH``.
-
-    Examples
-    --------
-    >>> from exactshap.trees import RawTree, build
-    >>> stump = RawTree(
-    ...     feature=np.array([0, -1, -1]), threshold=np.array([0.5, 0.0, 0.0]), left=np.array([1, -1, -1]),
-    ...     right=np.array([2, -1, -1]), value=np.array([0.0, 1.0, 2.0]), cover=np.array([0.0, 3.0, 1.0]),
-    ... )
-    >>> trees = build([stump], n_features=1, constant=np.zeros(1), less_equal=True, single_precision=False)
-    >>> trees.cover.tolist()
-    [4.0, 3.0, 1.0]
-    """
-    constant = np.atleast_1d(np.asarray(constant, float)).copy()
-    # Before anything is allocated: a file's claim of billions of nodes must not take the memory first
-    sizes = np.diff(raw.nodes.offset) if isinstance(raw, RawForest) else np.array([len(tree.feature) for tree in raw], np.int64)
-    check_totals(sizes, constant)
-    forest = raw if isinstance(raw, RawForest) else joined(raw, len(constant))
-    laid = _laid(forest, len(constant), int(n_features))
-    start, count, words = _category_sets(forest, laid.order)
-    trees = FlatTrees(
-        **{name: values for name, values in laid._asdict().items() if name != "order"},
-        category_start=start,
-        category_count=count,
-        category_words=words,
-        constant=constant,
-        n_features=int(n_features),
-        less_equal=bool(less_equal),
-        single_precision=bool(single_precision),
-        linear=collected(forest.functions, laid.feature, laid.order, int(n_features), len(constant)),
-    )
-    # Finite leaves can still add up to infinity, which no check of single nodes sees
-    if not np.isfinite(largest_sum(trees)):
-        raise ModelFormatError("The leaf values are too large", "Their sum over the trees overflows")
-    return trees
-
-
-def largest_sum(trees: FlatTrees) -> float:
-    """Bound the sum of magnitudes in one prediction."""
-    with np.errstate(over="ignore"):
-        return float(trees.largest.sum() + np.abs(trees.constant).max(initial=0.0))
-
-
-def check_totals(sizes: np.ndarray, constant: np.ndarray) -> None:
-    """Refuse trees of too many nodes or leaf values, by their numbers of nodes, and constants that are not finite."""
-    n_nodes = int(sizes.sum())
-    if n_nodes > MAX_NODES:
-        raise ModelFormatError("The model has too many nodes", f"Got {n_nodes}; the limit is {MAX_NODES}")
-    if n_nodes * len(constant) > MAX_CELLS:
-        needed = 8.0 * float(n_nodes) * len(constant)
-        raise ModelFormatError(
-            "The table of leaf values does not fit",
-            f"{n_nodes} nodes x {len(constant)} outputs would need {memory_needed(needed, 8.0 * MAX_CELLS)}",
-        )
-    if not np.all(np.isfinite(constant)):
-        raise ModelFormatError("The model's constant (base score) must be finite", f"Got {constant.tolist()}")
-    if (sizes == 0).any():
-        raise ModelFormatError(f"tree {int(np.argmin(sizes))}: has no nodes")
-
-
 def _laid(forest: RawForest, n_outputs: int, n_features: int) -> Laid:
     """Return the reachable nodes by tree and level. Siblings are adjacent, and covers summed upwards."""
     given, n = forest.nodes, len(forest.nodes.left)
@@ -345,27 +365,6 @@ def _category_sets(forest: RawForest, order: np.ndarray) -> tuple[np.ndarray, np
     reached = number[nodes] >= 0
     start[number[nodes[reached]]], count[number[nodes[reached]]] = starts[reached], counts[reached]
     return start, count, words if len(words) else np.zeros(1, np.uint32)
-
-
-def complete_forest(depth: int, n_trees: int, n_features: int) -> FlatTrees:
-    """Return complete trees with random splits of standard normal columns, to measure speed."""
-    # Always the same forest, so that measured figures can be compared
-    rng = np.random.default_rng(0)
-    place = np.arange(2 ** (depth + 1) - 1)
-    is_split = place < 2**depth - 1
-    raw = [
-        RawTree(
-            feature=np.where(is_split, rng.integers(0, n_features, len(place)), -1),
-            threshold=rng.normal(size=len(place)) / 2.0,
-            # A complete tree in level order: the children of node q are 2q + 1 and 2q + 2
-            left=np.where(is_split, 2 * place + 1, -1),
-            right=np.where(is_split, 2 * place + 2, -1),
-            value=rng.normal(size=len(place)),
-            cover=np.ones(len(place)),
-        )
-        for _ in range(n_trees)
-    ]
-    return build(raw, n_features=n_features, constant=np.zeros(1), less_equal=True, single_precision=False)
 
 
 def collected(

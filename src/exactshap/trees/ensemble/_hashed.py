@@ -4,9 +4,8 @@ A target statistic is a number that a table keeps for each category, or for each
 in training; trees split on it as on any number. It is a function of its source columns alone, so in a game it belongs to the
 player that holds them: a column of its own for the trees, none for the user.
 
-CatBoost identifies categories by CityHash64, version 1.0 (Pike and Alakuijala, 2011).
-
-All arithmetic is modulo 2^64 and words are little-endian. Later versions of CityHash give other numbers for the same text.
+CatBoost identifies categories by CityHash64, version 1.0 (Pike and Alakuijala, 2011), in arithmetic modulo 2^64 on little-endian
+words. Later versions give other numbers for the same text.
 """
 
 from __future__ import annotations
@@ -21,7 +20,13 @@ from exactshap._runtime.types import TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import is_missing
 
+# Of CatBoost's hash of several hashes
 _MULTIPLIER = np.uint64(0x4906BA494954CB65)
+# 64 bits
+_MASK = 0xFFFFFFFFFFFFFFFF
+# Odd constants of CityHash: K0..K3, and the multiplier of the step from 128 to 64 bits
+_K0, _K1, _K2, _K3 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F, 0xC949D7C7509E6557
+_MIX = 0x9DDFEA08EB382D69
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,12 +168,6 @@ def _codes(hashes: np.ndarray, known: np.ndarray) -> np.ndarray:
     place = np.minimum(np.searchsorted(known, hashes, sorter=order), len(known) - 1)
     code = order[place]
     return np.where(known[code] == hashes, code, -1).astype(float)
-
-
-_MASK = 0xFFFFFFFFFFFFFFFF
-# Odd constants of the algorithm, K0..K3 and the multiplier of the 128-to-64-bit step.
-_K0, _K1, _K2, _K3 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F, 0xC949D7C7509E6557
-_MIX = 0x9DDFEA08EB382D69
 
 
 def city_hash_64(text: bytes) -> int:

@@ -14,6 +14,15 @@ from exactshap._native import Handle, kernel
 from exactshap._runtime.slices import slices
 from exactshap.trees.ensemble._flat import FlatTrees, LinearLeaves, offsets_of
 
+# Bytes of the background's decisions at all nodes; larger ones are computed in each call
+KEPT_BYTES = 2.0**28
+# Background rows at a time.
+CHUNK_ROWS = 256
+# Margins of all coalitions at a time: 1 MiB.
+MARGIN_VALUES = 2**17
+# Coalitions of a word, as in hybrids.cpp.
+BITS = 64
+
 
 class HybridTrees(NamedTuple):
     """Bundle what ``sum_hybrids`` reads of an ensemble: the player of each node, and the output of each tree (-1: all)."""
@@ -203,13 +212,6 @@ def inside(trees: FlatTrees, where: Paths, X: np.ndarray, n_players: int) -> np.
 
 
 # --- hybrids of a row and background rows -----------------------------------------------------------------------------
-# Bytes of the background's decisions at all nodes; larger ones are computed in each call
-KEPT_BYTES = 2.0**28
-CHUNK_ROWS = 256  # background rows at a time
-MARGIN_VALUES = 2**17  # margins of all coalitions at a time: 1 MiB
-BITS = 64
-
-
 class HybridRow(NamedTuple):
     """Hold the decisions of one row at each node, and its cells as they are compared."""
 

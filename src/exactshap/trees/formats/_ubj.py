@@ -31,7 +31,7 @@ MAX_KEYS = 64
 _CONSTANTS = {b"T": True, b"F": False, b"Z": None}
 
 
-class Tape(NamedTuple):
+class TapeArrays(NamedTuple):
     """Hold a scan's rows, one per value, and the bytes they point into."""
 
     data: np.ndarray  # uint8
@@ -50,12 +50,12 @@ copy_numbers = kernel("trees.copy_ubj_numbers(tape, rows, out)")
 
 
 class _Tape:
-    """Hold the scanned values and their bytes."""
+    """Hold the arrays of a scan, the file's bytes, and what the kernels read."""
 
     def __init__(self, data: bytes, *arrays: np.ndarray) -> None:
         self.data = data
         _, self.marker, self.key_start, self.key_length, self.start, self.size, self.after = arrays
-        self.handle = Handle(Tape(*arrays))
+        self.handle = Handle(TapeArrays(*arrays))
 
 
 def read_ubj(data: bytes) -> Any:

@@ -25,16 +25,19 @@ from exactshap.trees.formats._document import MAX_SET_WORDS, bit_set, log_odds, 
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 from exactshap.trees.formats.sklearn import of_estimator
 
+# Unit of the margin, by Perpetual's loss
 _OF_LOSSES = {"SquaredLoss": "target", "QuantileLoss": "target", "HuberLoss": "target", "LogLoss": "log-odds"}
 _SAMPLE_PERPETUAL = "Sample it: explain(lambda rows: model.{}(rows), X, background)"
 _SAMPLE_YDF = "Sample it: explain(lambda rows: model.predict(rows), X, background), with rows as a frame"
+# Unit of the margin, by YDF's activation
 _OF_ACTIVATIONS = {
     "SIGMOID": "log-odds",
     "SOFTMAX": "score before the softmax",
     "IDENTITY": "target",
     "EXPONENTIAL": "log of the target",
 }
-_OF_POSTPROCESSORS = {  # unit of the margin, by treelite's postprocessor
+# Unit of the margin, by treelite's postprocessor
+_OF_POSTPROCESSORS = {
     "exponential": "log of the target",
     "exponential_standard_ratio": "average path length",
     "identity": "target",

@@ -252,7 +252,7 @@ def average_path_length(n: np.ndarray) -> np.ndarray:
 
 def _histogram_boosting(model: Model) -> TreeModel:
     """Return a fitted ``HistGradientBoosting*`` as a :class:`TreeModel`: baseline plus trees, in the space of its link."""
-    # The trees and the baseline have no public names. `_check_background` of the reader compares them with the model's own
+    # The trees and the baseline have no public names. The reader's ``_check_background`` compares them with the model's own
     # predictions, so that a release that changes them is refused, not misread.
     columns, categories = _histogram_columns(model)
     n_outputs = model.n_trees_per_iteration_
