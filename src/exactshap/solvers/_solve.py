@@ -36,6 +36,23 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# Players of an oracle that are enumerated without a budget: 2^d calls are no more than four times those of a sample, 2 d + 2048. Exact
+# values are worth that much. A sample's own 0.2 s are as many calls as 2^13 has more of them where a call takes 33 microseconds; 2^14 would be
+# eight times a sample's calls. A count of calls, so that the method depends on no machine and no clock: who knows that a function is
+# quicker passes a budget, and a forecast says from which speed on.
+MAX_ENUMERATED_ORACLE = 13
+# squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
+# them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
+SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
+SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
+# Further arrays of pairs and sets in memory.
+ARRAYS_OF_SETS = 8.5
+# The work of a regression is the square of its calls; for sets of players so many squares, and so many calls' worth for each set and call.
+# From 100 to 8,000 calls of 16 and 60 players this is within a factor of two.
+SQUARES_OVER_SINGLES, CALLS_OF_A_SET = 3.0, 14.0
+# Calls up to which all of them decide the relevances.
+ALL_DECIDE = 2000.0
+
 
 def solve(
     game: Game,
@@ -162,23 +179,6 @@ def _check_settings(settings: dict[str, Any], method: str) -> None:
         raise UnknownNameError(f"The {method} solver has no setting {name!r}", do=do)
 
 
-# Players of an oracle that are enumerated without a budget: 2^d calls are no more than four times those of a sample, 2 d + 2048. Exact
-# values are worth that much. A sample's own 0.2 s are as many calls as 2^13 has more of them where a call takes 33 microseconds; 2^14 would be
-# eight times a sample's calls. A count of calls, so that the method depends on no machine and no clock: who knows that a function is
-# quicker passes a budget, and a forecast says from which speed on.
-MAX_ENUMERATED_ORACLE = 13
-# squares of the pairs of calls that a process holds at once, each up to so many pairs: relevances are searched and places found among
-# them, then places alone, and more are only conditioned on; then those of both halves of the pairs, for sets of players
-SQUARES = ((5.7, 900), (2.3, 4000), (1.1, math.inf))
-SQUARES_OF_SETS = ((10.5, 1040), (3.7, 4000), (2.4, math.inf))
-# Further arrays of pairs and sets in memory.
-ARRAYS_OF_SETS = 8.5
-# The work of a regression is the square of its calls; for sets of players so many squares, and so many calls' worth for each set and call.
-# From 100 to 8,000 calls of 16 and 60 players this is within a factor of two.
-SQUARES_OVER_SINGLES, CALLS_OF_A_SET = 3.0, 14.0
-ALL_DECIDE = 2000.0  # calls up to which all of them decide the relevances
-
-
 @dataclass(frozen=True)
 class Plan:
     """Name the method that will run, and its cost.
@@ -272,7 +272,7 @@ def method_of(game: Game, index: str | Semivalue, order: int, *, budget: int | N
     if budget is not None:
         check_count("budget", budget)
     if method == "auto":
-        return _automatic(game, budget, index, order)
+        return _automatic(game, index, order, budget)
     if method not in SETTINGS:
         raise InputError("Unknown `method`", f"Got {method!r}", f"Available: 'auto', {', '.join(map(repr, SETTINGS))}")
     if not _applies(game, method):
@@ -295,7 +295,7 @@ def _applies(game: Game, method: str) -> bool:
     return owner is None or isinstance(game, owner)
 
 
-def _automatic(game: Game, budget: int | None, index: str | Semivalue, order: int) -> str:
+def _automatic(game: Game, index: str | Semivalue, order: int, budget: int | None) -> str:
     if isinstance(game, ProductGame):
         from exactshap.solvers.product import folding_pays
 

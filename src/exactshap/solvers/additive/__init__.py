@@ -62,12 +62,23 @@ class Sets(NamedTuple):
     weights: np.ndarray
 
 
+class Linear(NamedTuple):
+    """Hold a linear model bound to a background."""
+
+    coefficients: np.ndarray  # (n_columns, n_outputs)
+    absent: np.ndarray  # (n_columns, n_outputs): the terms' means over the background
+    players: np.ndarray  # integer (n_columns,): of each column
+
+
 fill_sets = kernel("additive.fill_sets(tables, sets, positions, out, empty, full, scale)")
 fill_fold = kernel("additive.fill_fold(scores, inside, outside, weights, out)")
 fill_cells = kernel("additive.fill_cells(X, bins, out)")
 fill_lookups = kernel("additive.fill_lookups(cells, lookups, out)")
 # A third of the time of coalition values that NumPy makes and `fill_sets` sums (polynomials of degree 2 and 3, 1,000 rows and more).
 add_monomials = kernel("additive.add_monomials(X, factors, sets, positions, out, empty, full, scale)")
+
+# 100,000 rows of 20 columns: 4 ms; by `add_singles`, of products that NumPy makes, 13 ms
+fill_linear = kernel("additive.fill_linear(X, linear, weight, out, full, scale)")
 
 # Cached questions: a service repeats them, and their weights do not depend on the rows.
 KEPT_QUESTIONS = 64
@@ -143,6 +154,24 @@ def solve_stacks(
     return Part(values, empty, full, method_of(n_terms), scale=scale)
 
 
+def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
+    """Refuse values that are not finite; each is tested only if their sum is not finite."""
+    with np.errstate(all="ignore"):
+        # A finite sum has finite summands, and needs no array of booleans
+        if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
+            return
+        places = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
+    if not len(places):  # only their sum overflows, which the certificate reports
+        return
+    term, row = places[0].tolist()
+    raise InputError(
+        f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
+        f"First at row {row}",
+        "Terms must be finite on every mix of a row with the background",
+        row=row,
+    )
+
+
 def method_of(n_terms: int) -> str:
     """Return the text of ``Solution.method``."""
     return f"per-term enumeration ({n_terms} term{'s' if n_terms != 1 else ''})"
@@ -209,36 +238,6 @@ def _position(players: tuple[int, ...], n_players: int) -> int:
 def weight_alone(semivalue: Semivalue, order: int) -> float:
     """Return p(0) of a player that is alone in its term."""
     return float(semivalue.weights(1, 1, order)[0])
-
-
-def _refuse_not_finite(stack: Stack | Monomials, *sums: np.ndarray) -> None:
-    """Refuse values that are not finite; each is tested only if their sum is not finite."""
-    with np.errstate(all="ignore"):
-        # A finite sum has finite summands, and needs no array of booleans
-        if all(math.isfinite(array.sum()) or np.isfinite(array).all() for array in sums):
-            return
-        places = np.argwhere(~np.isfinite(stack.tables).all(axis=(2, 3)))
-    if not len(places):  # only their sum overflows, which the certificate reports
-        return
-    term, row = places[0].tolist()
-    raise InputError(
-        f"The term on players {stack.subsets[term]} has a coalition value that is NaN or infinite",
-        f"First at row {row}",
-        "Terms must be finite on every mix of a row with the background",
-        row=row,
-    )
-
-
-# 100,000 rows of 20 columns: 4 ms; by `add_singles`, of products that NumPy makes, 13 ms
-fill_linear = kernel("additive.fill_linear(X, linear, weight, out, full, scale)")
-
-
-class Linear(NamedTuple):
-    """Hold a linear model bound to a background."""
-
-    coefficients: np.ndarray  # (n_columns, n_outputs)
-    absent: np.ndarray  # (n_columns, n_outputs): the terms' means over the background
-    players: np.ndarray  # integer (n_columns,): of each column
 
 
 def solve_linear(linear: Handle, rows: np.ndarray, n_players: int, semivalue: Semivalue, order: int) -> Part:

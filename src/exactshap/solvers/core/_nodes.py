@@ -64,26 +64,12 @@ def bound(spread: float, n_nodes: int, mass: float = 1.0, slopes: float = 0.0) -
 
 
 def coarse_bound(spread: float, n_nodes: int, measure: Measure = UNIFORM) -> float:
-    """Return :func:`bound` at ``spread`` rounded up to a 16th.
-
-    Evaluations are shared.
+    """Return :func:`bound` at ``spread`` rounded up to a 16th, so that spreads share evaluations.
 
     It is infinite where no bound is known for rules of lower degree.
     """
     mass, slopes = _parts(measure)
     return bound(math.ceil(spread * 16.0) / 16.0, n_nodes, mass, slopes) if math.isfinite(mass) else math.inf
-
-
-@functools.lru_cache(maxsize=4096)
-def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
-    # The bound falls with the number of nodes: bisection for the first that is enough
-    low, high = 1, n_exact
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle) if bound(quantised / 16.0, middle, mass, slopes) <= RELATIVE_TRUNCATION else (middle + 1, high)
-        )
-    return low
 
 
 def log_errors(n_nodes: int, measure: Measure, log_radii: np.ndarray) -> np.ndarray:
@@ -98,13 +84,24 @@ def log_errors(n_nodes: int, measure: Measure, log_radii: np.ndarray) -> np.ndar
 def enough_nodes(spread: float, degree: int, measure: Measure = UNIFORM) -> int:
     """Return the smallest Q that truncates less than :data:`RELATIVE_TRUNCATION`.
 
-    The rule is ``measure.rule(2 Q - 1)``; Q is at most ``degree // 2 + 1``: exact rules.
-
-    It is that maximum where no bound is known for rules of lower degree.
+    The rule is ``measure.rule(2 Q - 1)``; Q is at most ``degree // 2 + 1``, an exact rule, which it is too where no bound is known
+    for rules of lower degree.
     """
     mass, slopes = _parts(measure)
     exact = degree // 2 + 1
     return _enough(math.ceil(spread * 16.0), exact, mass, slopes) if math.isfinite(mass) else exact
+
+
+@functools.lru_cache(maxsize=4096)
+def _enough(quantised: int, n_exact: int, mass: float, slopes: float) -> int:
+    # The bound falls with the number of nodes: bisection for the first that is enough
+    low, high = 1, n_exact
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle) if bound(quantised / 16.0, middle, mass, slopes) <= RELATIVE_TRUNCATION else (middle + 1, high)
+        )
+    return low
 
 
 def _parts(measure: Measure) -> tuple[float, float]:

@@ -14,6 +14,24 @@ from exactshap.games import Game
 from exactshap.semivalues import Question
 from exactshap.solvers.core._sets import player_sets
 
+# Attributes of an explanation, which a solution has not
+_OF_EXPLANATIONS = (
+    "plot",
+    "to_frame",
+    "save",
+    "report",
+    "player_names",
+    "feature_names",
+    "interactions",
+    "to_shap",
+    "to_shapiq",
+)
+# Arrays by the object that holds them
+_OF_PARTS = ("values", "empty", "full", "std_error", "error_bound", "scale")
+_OF_POSTERIORS = ("covariance", "covariance_residual", "set_std")
+_OF_SOLUTIONS = ("residual", "approximation_error")
+_PER_ROW = (*_OF_PARTS, *_OF_POSTERIORS, *_OF_SOLUTIONS)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Part:
@@ -365,23 +383,6 @@ def _facts_of(solution: Solution) -> dict[str, str]:
 def _range(ends: np.ndarray) -> str:
     low, high = np.min(ends, initial=np.inf), np.max(ends, initial=-np.inf)
     return f"{low:.6g}" if low == high else f"[{low:.6g}, {high:.6g}]"
-
-
-_OF_EXPLANATIONS = (
-    "plot",
-    "to_frame",
-    "save",
-    "report",
-    "player_names",
-    "feature_names",
-    "interactions",
-    "to_shap",
-    "to_shapiq",
-)
-_OF_PARTS = ("values", "empty", "full", "std_error", "error_bound", "scale")
-_OF_POSTERIORS = ("covariance", "covariance_residual", "set_std")
-_OF_SOLUTIONS = ("residual", "approximation_error")
-_PER_ROW = (*_OF_PARTS, *_OF_POSTERIORS, *_OF_SOLUTIONS)
 
 
 class Rows:

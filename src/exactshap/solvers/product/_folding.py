@@ -24,13 +24,22 @@ from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Cost, Part, Solution, count_sets, player_sets, set_sizes
 from exactshap.solvers.product._quadrature import solve_terms
 
-LANES = 4  # the number of terms of `folded` is a multiple of this
+# The number of terms of `folded` is a multiple of this.
+LANES = 4
 fill_folded = kernel("product.fill_folded(b, weights, n_low, out)")
 fill_coalitions = kernel("product.fill_coalitions(a, folded, c, out)")
 fill_set_values = kernel("product.fill_set_values(table, sets, weights, out)")
 
 # Values of the tables that ``solve_folded`` holds at once: 32 MiB.
 TABLE_VALUES = 2**22
+
+# Players: 2^20 values, 8 MiB, for each term and row.
+MAX_FOLDED_PLAYERS = 20
+# Nominal units choose between quadrature and folding, this machine's rates give the cost: the choice must not depend on the
+# machine, as values would differ by rounding. A background is folded if that pays off within this many rows.
+WORTH_ROWS = 64
+# Terms that are processed together.
+LANE_SETS = 32.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,15 +138,6 @@ def solve_folded(game: ProductGame, semivalue: Semivalue, order: int, *, all_nod
 def folded_method(n_players: int, n_background: int) -> str:
     """Return the text of ``Solution.method``."""
     return f"folded enumeration (2^{n_players} coalitions, {n_background} background rows)"
-
-
-# Players: 2^20 values, 8 MiB, for each term and row.
-MAX_FOLDED_PLAYERS = 20
-# Nominal units choose between quadrature and folding, this machine's rates give the cost: the choice must not depend on the
-# machine, as values would differ by rounding. A background is folded if that pays off within this many rows.
-WORTH_ROWS = 64
-# Terms that are processed together.
-LANE_SETS = 32.0
 
 
 # Each request asks twice, for its memory and to be solved

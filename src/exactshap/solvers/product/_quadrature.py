@@ -1,4 +1,9 @@
-"""Solve product games by quadrature: exact, polynomial in the players, without cancellation; or without arrays of factors."""
+r"""Solve product games by quadrature: exact, polynomial in the players, without cancellation.
+
+.. math:: \phi_j = \int_0^1 \sum_l c_l\, (a_{lj} - b_{lj}) \prod_{k \ne j} \bigl(t\, a_{lk} + (1 - t)\, b_{lk}\bigr)\, \mathrm{d}\mu(t)
+
+Functional games of exponential terms have b = 1, and factors that the compiled sweep makes as it needs them: no array holds them.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,9 @@ from exactshap.solvers.core import Part, RuleArrays, Solution, coarse_bound, cou
 fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
 fill_interactions = kernel("product.fill_interactions(a, b, c, weights, size, nodes, node_weights, out)")
 fill_ends = kernel("product.fill_ends(a, b, c, weights, empty, full, scale, spread)")
+
+# Half the time of arrays of factors and `fill_singles` (an SVR of 600 rows and 8 to 60 columns, 300 explained), and no array of them.
+fill_functional = kernel("product.fill_functional(X, expansion, rules, values, full, largest)")
 
 
 def solve_product(game: ProductGame, semivalue: Semivalue, order: int, *, all_nodes: bool = False) -> Solution:
@@ -98,10 +106,6 @@ def set_sums(h: Sequence[np.ndarray], index: str | Semivalue = "shapley") -> lis
         for found, left, right, one in zip(total, before, reversed(after), h, strict=True):
             found += left * right * one
     return total
-
-
-# Half the time of arrays of factors and `fill_singles` (an SVR of 600 rows and 8 to 60 columns, 300 explained), and no array of them.
-fill_functional = kernel("product.fill_functional(X, expansion, rules, values, full, largest)")
 
 
 class ExponentialTerms(NamedTuple):

@@ -13,14 +13,14 @@ covariance function gives its own P and Phi.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from exactshap._native import kernel
 from exactshap._runtime.linear_algebra import solve_lower
-from exactshap._runtime.machine import seconds_per_unit
+from exactshap._runtime.machine import Sample, seconds_per_unit
 from exactshap._runtime.slices import slices
 from exactshap.errors import InputError
 from exactshap.semivalues import Beta, Measure, Semivalue, find
@@ -30,6 +30,11 @@ fill_prior = kernel("rkhs.fill_prior(corner, left, right, between, weights, node
 fill_functionals = kernel("rkhs.fill_functionals(a, b, weights, nodes, node_weights, out)")
 fill_pair_functionals = kernel("rkhs.fill_pair_functionals(a, b, weights, nodes, node_weights, out)")
 fill_spread = kernel("rkhs.fill_spread(corner, cross, between, spread)")
+
+# Columns of a triangular solve are padded to whole tiles, as a smaller last tile would get other bits.
+TILE_COLUMNS = 16
+# Functionals (rows x players x training rows) held at once: 32 MiB.
+BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,12 +152,6 @@ def _n_nodes(measure: Measure, degree: int, spread: float) -> int:
     """Return the number of nodes that is enough for a spread, or 0 if an exact rule is needed."""
     n_nodes = enough_nodes(spread, max(0, degree)) if isinstance(measure, Beta) and np.isfinite(spread) else 0
     return n_nodes if n_nodes < max(0, degree) // 2 + 1 else 0
-
-
-# Columns of a triangular solve are padded to whole tiles, as a smaller last tile would get other bits.
-TILE_COLUMNS = 16
-# Functionals (rows x players x training rows) held at once: 32 MiB.
-BLOCK_VALUES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +362,7 @@ def covariance_seconds(order: int) -> float:
     # Several rows, as half of the time of one row would be Python's.
     n_rows, n_background, n_train, n_players = 4, 8, 200, 8
 
-    def sample() -> tuple[float, Callable[[], object]]:
+    def sample() -> Sample:
         rng, shapley = np.random.default_rng(0), find("shapley" if order == 1 else "k-sii")
         shapes = ((n_rows, n_players), (n_rows, n_players, n_background), (n_background, n_players, n_background))
         shapes += ((n_rows, n_players, n_train), (n_background, n_players, n_train))  # type: ignore[assignment]
@@ -387,7 +386,7 @@ def covariance_seconds(order: int) -> float:
 def component_seconds() -> float:
     """Return this machine's seconds of one more component of a kernel, without its multiplications."""
 
-    def sample() -> tuple[float, Callable[[], object]]:
+    def sample() -> Sample:
         rng, shapley, n = np.random.default_rng(0), find("shapley"), 16
         shapes = ((1, 2), (1, 2, 1), (1, 2, 1), (1, 2, 2), (1, 2, 2))
         factors = [KernelFactors(1.0, *(rng.random(shape) for shape in shapes)) for _ in range(n)]

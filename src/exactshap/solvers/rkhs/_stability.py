@@ -47,20 +47,6 @@ class Stability:
     delta: np.ndarray
 
 
-def _functional_bound(change: Any, *, signed: bool = False) -> Any:
-    r"""Return Theorem 6's bound on |phi_x - phi_x'|, with the constant that holds.
-
-    .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, L_\delta
-
-    for feature maps of norm 1 at most.
-
-    L_delta, ``change``, is the largest squared distance of the feature maps of x_S and x'_S over all S. c is 2 for kernels that are not
-    negative, as printed, and 4 for ``signed`` ones: for the linear kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is
-    2.25 L_delta, so that 2 is too small.
-    """
-    return np.sqrt((4.0 if signed else 2.0) * change)
-
-
 def machine_stability(
     parts: Sequence[tuple[Component, np.ndarray, np.ndarray]],
     monomials: tuple[np.ndarray, np.ndarray],
@@ -88,6 +74,18 @@ def machine_stability(
     squared_move = (slopes != 0) @ _functional_bound(_power_change(powers, change, reach)[0] ** 2, signed=True) ** 2
     moves = [_component_move(component, change, reach) for component, _, _ in parts]
     return _of_parts(parts, moves, change, squared_norm, squared_move)
+
+
+def _functional_bound(change: Any, *, signed: bool = False) -> Any:
+    r"""Return Theorem 6's bound on |phi_x - phi_x'|, with the constant that holds.
+
+    .. math:: \|\phi_{x,j} - \phi_{x',j}\|^2 \le c\, L_\delta
+
+    for feature maps of norm 1 at most. L_delta, ``change``, is the largest squared distance of the feature maps of x_S and x'_S over all
+    S. c is 2 for kernels that are not negative, as printed, and 4 for ``signed`` ones: for the linear kernel on [-1, 1]^2 with z = (-1, 1), x = (1, 1), x' = 0 the left side is
+    2.25 L_delta, so that 2 is too small.
+    """
+    return np.sqrt((4.0 if signed else 2.0) * change)
 
 
 def _of_parts(

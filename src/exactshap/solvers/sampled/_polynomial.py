@@ -22,8 +22,10 @@ UNTOLD = 1e-8
 # |R_jj| below this fraction of the largest: the columns do not determine the coefficients
 SINGULAR = 1e-10
 TINIEST = 1e-300
-FITTED = 1e-10  # relative residual that counts as rounding
-ALIKE_DIGITS = 9  # relative difference below which two answers are equal
+# Relative residual that counts as rounding.
+ROUNDING = 1e-10
+# Digits to which equal answers agree.
+ALIKE_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +60,6 @@ class PolynomialFit:
         certain = np.ones(targets.shape[1])
         guesses = surprises(certain, targets, np.bincount(sizes)[sizes])
         return np.asarray(np.sqrt((self.unseen[:, None] * self.moves**2).T @ guesses))
-
-
-def _reflected(columns: np.ndarray) -> np.ndarray:
-    """Return the columns in an orthonormal basis that begins with (1, ..., 1) / sqrt(p)."""
-    p = columns.shape[1]
-    # Householder: I - 2 r r^T with r along (1, ..., 1) / sqrt(p) - e_1 swaps these two vectors
-    reflector = np.full(p, 1.0 / np.sqrt(p))
-    reflector[0] -= 1.0
-    norm = np.linalg.norm(reflector)
-    reflector = reflector / norm if norm > 0 else reflector
-    return columns - 2.0 * np.outer(columns @ reflector, reflector)
 
 
 def fit_polynomial(
@@ -117,7 +108,7 @@ def fit_polynomial(
             variance = _jackknife(left_out, np.sqrt(unseen) * moves, mirrored=mirrored)
             luck, sizes = by_luck(targets, n / width), sizes_of(masks, paired=paired)
             if n < 2 * width - 1:  # so few rows are fitted exactly by many games
-                luck = np.where((np.abs(left_out / root) <= FITTED * np.abs(targets).max(axis=0)).all(axis=0), 1.0, luck)
+                luck = np.where((np.abs(left_out / root) <= ROUNDING * np.abs(targets).max(axis=0)).all(axis=0), 1.0, luck)
             variance += (unseen * moves**2).T @ (root**2 * surprises(luck, targets, np.bincount(sizes)[sizes]))
             errors = (left_out**2).sum(axis=0) / n
             # Divided by the root of the weights, residuals are in units of the target again
@@ -133,6 +124,17 @@ def fit_polynomial(
     rest, _, rank, _ = lstsq(matrix, right, check_finite=False)
     unknown = np.full((len(shares), right.shape[1]), np.inf)
     return PolynomialFit(base + shares_left @ rest, unknown, unknown[0], int(rank), p, still, np.ones(n), unknown[0])
+
+
+def _reflected(columns: np.ndarray) -> np.ndarray:
+    """Return the columns in an orthonormal basis that begins with (1, ..., 1) / sqrt(p)."""
+    p = columns.shape[1]
+    # Householder: I - 2 r r^T with r along (1, ..., 1) / sqrt(p) - e_1 swaps these two vectors
+    reflector = np.full(p, 1.0 / np.sqrt(p))
+    reflector[0] -= 1.0
+    norm = np.linalg.norm(reflector)
+    reflector = reflector / norm if norm > 0 else reflector
+    return columns - 2.0 * np.outer(columns @ reflector, reflector)
 
 
 def _left_out(q: np.ndarray, residual: np.ndarray) -> np.ndarray:

@@ -72,7 +72,6 @@ class Support:
     """
 
     n_left_out: int
-
     polynomial: Polynomial
     missed: np.ndarray
     largest: float

@@ -1,4 +1,4 @@
-"""Compiled loops of the tree solvers (``src/native/tree_solver``), and the structures of arrays that they take."""
+"""Declare the compiled loops of the tree solvers (``src/native/tree_solver``), and the arrays that they take."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Groups(NamedTuple):
 
 
 class Routes(NamedTuple):
-    """Where rows go before they meet the groups: the splits above any group, and which splits and groups are each tree's."""
+    """Hold where rows go before they meet the groups: the splits above any group, and each tree's splits and groups."""
 
     group_start: np.ndarray
     split_start: np.ndarray
@@ -114,7 +114,7 @@ class Routes(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """An ensemble cut into groups; ``background_table`` is empty for cover ratios."""
+    """Hold an ensemble cut into groups; ``background_table`` is empty for cover ratios."""
 
     forest: Forest
     groups: Groups
@@ -137,7 +137,7 @@ class TableRows(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """A semivalue for single players: its rule (for cover ratios), and p(s) on m players as ``weights[m, s]``."""
+    """Hold a semivalue for single players: its rule (for cover ratios), and p(s) on m players as ``weights[m, s]``."""
 
     nodes: np.ndarray
     node_weights: np.ndarray
@@ -160,7 +160,7 @@ class Steps(NamedTuple):
 
 
 class EmptySteps(NamedTuple):
-    """What ``fill_steps`` writes: the node of each split, and the arrays of :class:`Steps`."""
+    """Hold what ``fill_steps`` writes: the node of each split, and the arrays of :class:`Steps`."""
 
     node: np.ndarray
     level: np.ndarray

@@ -287,8 +287,7 @@ def path_rule(semivalue: Semivalue, size: int, order: int, n_path_players: int) 
 
 def _of_size(size: int, rule: Rule) -> OfSize:
     inside = bool(rule[0].min() > 0.0 and rule[0].max() < 1.0)
-    # Walks divide by 1 - t, which is zero at an end
-    # Without nodes a walk adds to the scale only
+    # Walks divide by 1 - t, which is zero at an end; without nodes they add to the scale only
     return OfSize(size, rule, inside, _constants(rule if inside else (np.empty(0), np.empty(0))), 0.0)
 
 

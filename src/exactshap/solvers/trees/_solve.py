@@ -41,6 +41,11 @@ MIN_ADVANTAGE = 2.0
 # How many rows of one call are expected to share tables that cannot be kept.
 REFILLED_ROWS = 200.0
 
+# The forest on which engines are timed
+DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100
+# The index that is timed, by order
+_INDEX = {1: find("shapley"), 2: find("k-sii")}
+
 
 @dataclass(frozen=True, eq=False)
 class EachOutput:
@@ -321,11 +326,6 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
         choices.append(chosen)
         totals.append(np.where(chosen, costs, other_costs).sum())
     return choices[int(np.argmin(totals))]
-
-
-# The forest on which engines are timed
-DEPTH, N_TREES, N_FEATURES, N_BACKGROUND = 8, 8, 12, 100
-_INDEX = {1: find("shapley"), 2: find("k-sii")}
 
 
 def engine_cost(engine: Engine, n_rows: int, n_blocks: int, order: int) -> Cost:

@@ -10,7 +10,8 @@ from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes,
 
 # Bounds of log theta: from invisible to rho = 1 - 4e-9
 RELEVANCE = (-12.0, 3.0)
-WHITE = (-18.0, 2.0)  # bounds of log tau
+# Bounds of log tau
+WHITE = (-18.0, 2.0)
 # Rows of the first, coarse search
 COARSE_ROWS = 80
 # Rows of each search over those of the one before
@@ -19,16 +20,17 @@ GROWTH = 1.7
 ENOUGH, ENOUGH_ALONE = 4.0, 0.5
 # tau at the start of searches that are given one relevance for all players
 LEVEL_WHITE = 1.5e-3
-LONGEST = 2.0  # of a step, in any coordinate
+# Longest step in any coordinate
+LONGEST = 2.0
 # Fraction of its slope that a step must gain (Armijo)
 SUFFICIENT = 1e-4
+# Trials of a step, each shorter than the one before
 MAX_TRIALS = 12
 # Newton steps of a search, on few rows and on more than so many: further steps there follow what games that jump show by chance (values of
 # 82 cells of 14 players and more have 0.97 +- 0.02 of the squared errors of 25 steps, and cover more)
 MAX_STEPS, LARGE, MAX_STEPS_IF_LARGE = 25, 400, 5
 # Least fraction of the assumed curvature along a step (Powell)
 CONVEX = 0.2
-
 
 Function = Callable[[np.ndarray], tuple[float, Slopes]]
 
