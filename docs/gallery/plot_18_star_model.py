@@ -48,9 +48,9 @@ print(
 # %%
 # Exact values
 # ------------
-# The value function is *interventional* with 100 background rows, 2^30 coalitions. The
+# The value function is *interventional* with 50 background rows, 2^30 coalitions. The
 # certificate compares with the model's own predictions.
-explanation = Explainer(smaller, background=X_train[:100])(X_test)
+explanation = Explainer(smaller, background=X_train[:50])(X_test)
 print(explanation.certificate())
 ax = explanation.plot.beeswarm(max_display=10)
 
