@@ -1,4 +1,4 @@
-"""Compare two explanations, or the groups of one: mean values, intervals, and changes of the data."""
+"""Compare two explanations, or the groups of one, and their data."""
 
 from __future__ import annotations
 

@@ -18,6 +18,15 @@ from exactshap.results.data import counted, picture, place_of, without_noise
 from exactshap.results.plots import current_palette, escape, name_lines, prepare_marginals, without_frame
 from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, template, write_page
 
+CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
+# The threshold where none is given, as a fraction of the largest mean magnitude of the first group.
+_DEFAULT_THRESHOLD = 0.1
+_LIMITS = (
+    "A difference of mean values says how the model's output changed, not why.",
+    "Intervals are for other rows of the same kind; they do not cover changes in how rows were collected.",
+    "“Changed” means that the whole interval is beyond the threshold. With many features some are, by chance.",
+)
+
 
 @picture
 def plot(comparison: Any, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:
@@ -93,18 +102,9 @@ def chosen_output(names: tuple[str, ...] | None, output: int | str | None) -> in
     return place_of(output, names, "output")
 
 
-CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
-_SHARE = 0.1  # of the largest mean magnitude of the first group: the threshold where none is given
-_LIMITS = (
-    "A difference of mean values says how the model's output changed, not why.",
-    "Intervals are for other rows of the same kind; they do not cover changes in how rows were collected.",
-    "“Changed” means that the whole interval is beyond the threshold. With many features some are, by chance.",
-)
-
-
 def thresholds_of(comparison: Any, threshold: float | Mapping[str, float] | None) -> np.ndarray:
     """Return the threshold of each player's difference, in the shape of the differences."""
-    default = _SHARE * float(comparison.magnitudes[0].max(initial=0.0))
+    default = _DEFAULT_THRESHOLD * float(comparison.magnitudes[0].max(initial=0.0))
     by_name = threshold if isinstance(threshold, Mapping) else {}
     for name in by_name:
         if name not in comparison.feature_names:

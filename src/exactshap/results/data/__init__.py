@@ -1,6 +1,6 @@
-"""Hold the data of an explanation: arrays, cells of its table, texts, and forms of other libraries.
+"""Hold the data of an explanation, convert it and describe it.
 
-Below pictures and reports, which take this data; :class:`exactshap.Explanation`, which people hold, is on top of them.
+Pictures and reports take this data; :class:`exactshap.Explanation`, which people hold, adds them.
 """
 
 from __future__ import annotations

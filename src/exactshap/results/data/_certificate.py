@@ -1,4 +1,4 @@
-"""Define the certificate: differences to the model's own predictions, and tolerances for rounding."""
+"""Define the certificate: differences to the model's predictions, and their tolerances."""
 
 from __future__ import annotations
 

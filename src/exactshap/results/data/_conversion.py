@@ -1,4 +1,4 @@
-"""Convert explanations to forms of other libraries, make them of solutions, and join them."""
+"""Convert explanations to other libraries, make them of solutions, join them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _SAME = ("feature_names", "output_names", "index", "order", "value_function", "u
 _PER_ROW = ("values", "baseline", "prediction", "residual", "tolerance")
 # Parts that the model's name lists one by one.
 SHOWN_PARTS = 10
+# Of each value and term, in the tolerance of your own game's solution: the solver's arithmetic and ours.
+ROUNDINGS = 16.0
 
 
 def to_frame(
@@ -162,9 +164,6 @@ def _recent_shapiq() -> Any:
             "Converting to shapiq needs shapiq >= 1.4", f"Got {version}", 'Install it with: pip install "shapiq>=1.4"'
         )
     return shapiq
-
-
-ROUNDINGS = 16.0  # of each value and term: a solver's own arithmetic and ours
 
 
 def from_solution(

@@ -1,4 +1,4 @@
-"""Hold the arrays of an explanation, select rows and outputs, and derive further quantities."""
+"""Hold the arrays of an explanation, select from them, derive further quantities."""
 
 from __future__ import annotations
 

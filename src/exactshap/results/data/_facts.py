@@ -1,4 +1,4 @@
-"""Describe an explanation: the headline and facts of its repr, its HTML and the report."""
+"""Describe an explanation in words: headline, facts, titles and citations."""
 
 from __future__ import annotations
 
@@ -18,6 +18,62 @@ if TYPE_CHECKING:
 
 Data = TypeVar("Data", bound="ExplanationData")
 _SHOWN = ("values", "set_values", "baseline", "prediction", "std_error", "set_std_error")
+# Names of models that were read from a file of boosted trees, which no library predicts in another unit
+_FILES = (".json", ".ubj", ".txt", "model file")
+# Words of a method, and the paper with its theorem or estimator. Quadrature and folding sum Owen's multilinear extension.
+_METHODS = {
+    r"quadrature|folded": "owen",
+    r"per-term enumeration": "starshap",
+    r"regression \(": "polyshap",
+    r"means by (kernel ridge regressions|random forests)": "olsen",
+    r"Gaussian copula": "aas",
+    r"tables|paths|walks": "treeshap",
+}
+_VALUE_FUNCTION_PAPERS = {"functional": "pkexshapley", "observational": "rkhsshap", "path_dependent": "treeshap"}
+_VALUE_FUNCTIONS = {
+    "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
+    " It breaks the dependence between features on purpose; it is not a conditional expectation.",
+    "interventional-independent": "v(S) averages the prediction over independent draws of each feature's background marginal."
+    " It differs from the mean over joint background rows when features depend on each other.",
+    "baseline": "v(S) is the prediction for one reference row with the features in S taken from the explained row."
+    " It compares with that row only; it is not an average over data.",
+    "functional": "v(S) is the model with the kernel factors of the features outside S set to 1."
+    " It is a definition that needs no background data; its baseline is not the mean prediction E[f(X)].",
+    "normalized": "v(S) is the functional game with its baseline taken off and given back in equal shares to the features in S:"
+    " v(empty) = 0."
+    " It needs no background data; it is not relative to the mean prediction E[f(X)].",
+    "path_dependent": "v(S) follows the tree and splits at features outside S in proportion to the training rows in each branch."
+    " It uses the model's own cover counts; it is not a conditional expectation of the data.",
+    "observational": "v(S) estimates E[f(X) | X_S = x_S] by a conditional mean embedding with a ridge."
+    " It is a regularised estimate of the conditional expectation; it can give credit to features that the model does not use.",
+    "observational-copula": "v(S) is E[f(X) | X_S = x_S] under a Gaussian copula with the margins of the background rows."
+    " It is right as far as the copula is; it can give credit to features that the model does not use.",
+    "observational-forest": "v(S) estimates E[f(X) | X_S = x_S] by a random forest that splits on the features in S only."
+    " It is an estimate of the conditional expectation; it can give credit to features that the model does not use.",
+    "game": "v(S) is the worth of the players in S, as the game itself says.",
+}
+# Of additive models without a background, which know their training rows' counts in each bin
+_OF_TRAINING = (
+    "v(S) is the mean prediction over the rows that the model was fitted on (it keeps their counts; no background was passed), with"
+    " the features in S taken from the explained row."
+    " It breaks the dependence between features on purpose; it is not a conditional expectation."
+)
+_INDICES = {
+    "shapley": "Shapley values",
+    "banzhaf": "Banzhaf values",
+    "leave-one-out": "leave-one-out values",
+    "moebius": "Moebius coefficients",
+    "sii": "Shapley interaction index",
+    "banzhaf-interaction": "Banzhaf interaction index",
+    "fourier": "coefficients of Walsh characters",
+    "chaining": "chaining interaction index",
+    "stii": "Shapley-Taylor interaction index",
+    "fsii": "faithful Shapley interaction index",
+    "k-sii": "k-SII values",
+    "owen": "Owen values of players in groups",
+    "winter": "Winter values of players in nested groups",
+    "asymmetric": "asymmetric Shapley values",
+}
 
 
 def headline(explanation: ExplanationData) -> str:
@@ -58,16 +114,10 @@ def facts(explanation: ExplanationData) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-# Names of models that were read from a file of boosted trees, which no library predicts in another unit
-_FILES = (".json", ".ubj", ".txt", "model file")
-
-
 def _unit(unit: str, model_name: str) -> str:
     """Return the unit of a score in front of a link, with the way to probabilities or rates; "" for other units."""
-    if "OneVsOneClassifier" in model_name or unit in (
-        "raw log-odds",
-        "log hazard: high is early",
-    ):  # models without another prediction
+    # Models without another prediction
+    if "OneVsOneClassifier" in model_name or unit in ("raw log-odds", "log hazard: high is early"):
         return ""
     if unit.startswith(("log-odds", "one-vs-rest log-odds", "score before the softmax", "joint log-likelihood")):
         if model_name.endswith(_FILES):
@@ -136,18 +186,6 @@ def readable(explanation: Data) -> Data:
     return replace(explanation, **changes)
 
 
-# Words of a method, and the paper with its theorem or estimator. Quadrature and folding sum Owen's multilinear extension.
-_METHODS = {
-    r"quadrature|folded": "owen",
-    r"per-term enumeration": "starshap",
-    r"regression \(": "polyshap",
-    r"means by (kernel ridge regressions|random forests)": "olsen",
-    r"Gaussian copula": "aas",
-    r"tables|paths|walks": "treeshap",
-}
-_VALUE_FUNCTION_PAPERS = {"functional": "pkexshapley", "observational": "rkhsshap", "path_dependent": "treeshap"}
-
-
 def cited_by_values(value_function: str, method: str) -> list[str]:
     """Return the keys of the papers behind values, the library's own first."""
     found = [key for words, key in _METHODS.items() if re.search(words, method)]
@@ -166,52 +204,6 @@ def bibtex(keys: list[str]) -> str:
     text = resources.files("exactshap.results.data").joinpath("citations.bib").read_text(encoding="utf-8")
     entries = {re.match(r"@\w+{([^,]+),", entry)[1]: entry for entry in text.strip().split("\n\n")}  # type: ignore[index]
     return "\n\n".join(entries[key] for key in keys).replace("VERSION", __version__) + "\n"
-
-
-_VALUE_FUNCTIONS = {
-    "interventional": "v(S) is the mean prediction over the background rows with the features in S taken from the explained row."
-    " It breaks the dependence between features on purpose; it is not a conditional expectation.",
-    "interventional-independent": "v(S) averages the prediction over independent draws of each feature's background marginal."
-    " It differs from the mean over joint background rows when features depend on each other.",
-    "baseline": "v(S) is the prediction for one reference row with the features in S taken from the explained row."
-    " It compares with that row only; it is not an average over data.",
-    "functional": "v(S) is the model with the kernel factors of the features outside S set to 1."
-    " It is a definition that needs no background data; its baseline is not the mean prediction E[f(X)].",
-    "normalized": "v(S) is the functional game with its baseline taken off and given back in equal shares to the features in S:"
-    " v(empty) = 0."
-    " It needs no background data; it is not relative to the mean prediction E[f(X)].",
-    "path_dependent": "v(S) follows the tree and splits at features outside S in proportion to the training rows in each branch."
-    " It uses the model's own cover counts; it is not a conditional expectation of the data.",
-    "observational": "v(S) estimates E[f(X) | X_S = x_S] by a conditional mean embedding with a ridge."
-    " It is a regularised estimate of the conditional expectation; it can give credit to features that the model does not use.",
-    "observational-copula": "v(S) is E[f(X) | X_S = x_S] under a Gaussian copula with the margins of the background rows."
-    " It is right as far as the copula is; it can give credit to features that the model does not use.",
-    "observational-forest": "v(S) estimates E[f(X) | X_S = x_S] by a random forest that splits on the features in S only."
-    " It is an estimate of the conditional expectation; it can give credit to features that the model does not use.",
-    "game": "v(S) is the worth of the players in S, as the game itself says.",
-}
-
-_OF_TRAINING = (  # an additive model knows its training rows' counts in each bin
-    "v(S) is the mean prediction over the rows that the model was fitted on (it keeps their counts; no background was passed), with"
-    " the features in S taken from the explained row."
-    " It breaks the dependence between features on purpose; it is not a conditional expectation."
-)
-_INDICES = {
-    "shapley": "Shapley values",
-    "banzhaf": "Banzhaf values",
-    "leave-one-out": "leave-one-out values",
-    "moebius": "Moebius coefficients",
-    "sii": "Shapley interaction index",
-    "banzhaf-interaction": "Banzhaf interaction index",
-    "fourier": "coefficients of Walsh characters",
-    "chaining": "chaining interaction index",
-    "stii": "Shapley-Taylor interaction index",
-    "fsii": "faithful Shapley interaction index",
-    "k-sii": "k-SII values",
-    "owen": "Owen values of players in groups",
-    "winter": "Winter values of players in nested groups",
-    "asymmetric": "asymmetric Shapley values",
-}
 
 
 def counted(number: int, noun: str) -> str:

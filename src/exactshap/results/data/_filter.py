@@ -1,4 +1,6 @@
-"""Parse the filter language; ``filter.json`` holds its words, signs and messages, and ``filter.js`` parses it in the page.
+"""Parse the language of filters, and apply it to rows.
+
+``filter.json`` holds its words, signs and messages; ``filter.js`` parses it in the page.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Build frames of any installed library, and hold values with the names of their players."""
+"""Build frames of any installed library, and hold values with names."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from exactshap._runtime.words import PrintedTable, more_than
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean
 from exactshap.results.data._certificate import without_noise
 from exactshap.results.data._validation import place_of
+
+_SHOWN = 10  # rows of a printed table
 
 
 def frame_kind(data: TableLike) -> str | None:
@@ -52,9 +54,6 @@ def write_parquet(frame: TableLike, target: Foreign) -> None:
     arrow = require("pyarrow", "frames", purpose="A Parquet file")
     table = arrow.Table.from_pandas(frame) if frame_kind(frame) == "pandas" else frame
     require("pyarrow.parquet", "frames", purpose="A Parquet file").write_table(table, target)
-
-
-_SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Estimate importances over rows with intervals: debiased means, bootstrap over rows and over the background."""
+"""Estimate importances with intervals: debiased means, and the bootstrap over rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from exactshap.results.data._validation import place_of
 if TYPE_CHECKING:
     from exactshap.results.data._explanation_data import ExplanationData
 
-_SHOWN = 10
+_SHOWN = 10  # players of a printed table
 # Rows beyond which a mean is normal for all purposes, and resampling takes seconds.
 MAX_ROWS_RESAMPLED = 20_000
 # Rows up to which resamples repeat too few of them: a bootstrap-t of two rows of normal numbers covers 0.50 in place of 0.95, of three
@@ -32,6 +32,8 @@ _SHARED = 0.15
 # The frequency, in units of one over the noise, at which the taper ends, and the share of it that is kept whole: higher ones have less
 # bias and wider intervals (benchmarks/bench_importance.py). Values above so many standard errors have no bias.
 _CUT, _WHOLE, _FAR = 3.0, 0.5, 12.0
+# Entries of a block of row counts: 32 MiB.
+_DRAWS_AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -131,9 +133,9 @@ def importance(
 ) -> Importance:
     """Return mean magnitudes with intervals for other rows of the same kind.
 
-    Intervals are of the bootstrap-t over rows (of up to ten rows joined with Student's); with ``background_values`` they are Student's, and beyond 20,000 rows normal. Sampled values,
-    and ``background_values``: an estimate without the bias that noise gives to magnitudes. Players of which all values may be 0 within
-    their standard errors have intervals from 0.
+    Intervals are of the bootstrap-t over rows (of up to ten rows joined with Student's); with ``background_values`` they are
+    Student's, and beyond 20,000 rows normal. Estimates of sampled values, and those with ``background_values``, are without the bias
+    that noise gives to magnitudes. Players of which all values may be 0 within their standard errors have intervals from 0.
 
     Parameters
     ----------
@@ -327,10 +329,6 @@ def _student_reach(level: float, freedom: np.ndarray | float) -> np.ndarray:
     from scipy.special import stdtrit
 
     return np.asarray(stdtrit(freedom, (1.0 + level) / 2.0))
-
-
-# Entries of a block of row counts: 32 MiB.
-_DRAWS_AT_ONCE = 2**22
 
 
 def expansion(level: float, n: int) -> float:

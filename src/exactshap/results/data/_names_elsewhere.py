@@ -1,4 +1,4 @@
-"""Map names of shap and acronyms of shapiq to the names of this package."""
+"""Map shap's names and shapiq's acronyms to the names of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare observations and predictions in the unit of the target: classes as probabilities, counts as counts."""
+"""Compare observations and predictions in the unit of the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that the arrays of an Explanation fit together, and make them read-only."""
+"""Check that arrays of explanations fit together, and make them read-only."""
 
 from __future__ import annotations
 

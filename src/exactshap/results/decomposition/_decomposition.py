@@ -1,4 +1,4 @@
-"""Hold the results of decompositions: shares of one number, with certificate and errors."""
+"""Hold results of decompositions: shares of one number, certificate and errors."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Save explanations as a zip of ``.npy`` arrays, a Parquet table for frames and one JSON text, without pickle.
+"""Save explanations without pickle, and load them as untrusted data.
 
-Cells that neither format can hold (intervals of ``pandas.cut``, tuples, objects) are saved as the text that pictures and pages show.
+A file is a zip of ``.npy`` arrays, a Parquet table for frames and one JSON text. Cells that neither format can hold (intervals of
+``pandas.cut``, tuples, objects) are saved as the text that pictures and pages show.
 
-How much memory a Parquet file needs, before anything is decompressed.
-
-The libraries that read Parquet have no limit to give them, and what the footer says about sizes is not what they obey: they
-decompress page after page, to the size in the header of each. The headers are short structs in Thrift's compact encoding,
-which is all that is read here.
+The memory of a Parquet table is bounded before anything is decompressed: the libraries that read it take no limit, and ignore the
+sizes in its footer. They decompress page after page, to the size in the header of each. These headers are short structs in Thrift's
+compact encoding, which is all that is read here.
 """
 
 from __future__ import annotations
@@ -47,6 +46,14 @@ _NOT_SAVED = ("sets", "data", "stability_bound")
 _METADATA, _PARQUET, _CELLS = "metadata.json", "data.parquet", "data.json"
 # Of the table: the place of a column -> whether its categories are ordered, and these, if they are numbers.
 _CATEGORIES = b"exactshap.categories"
+# Of Parquet: the first and last bytes of a file, a type of columns, an encoding.
+_MAGIC, _BYTE_ARRAY, _DELTA_BYTE_ARRAY = b"PAR1", 6, 7
+# Bytes of one value or reference in memory, at most, but for text and for arrays of fixed length.
+_WIDTH = 16
+# Bytes that the libraries hold for a column besides its cells: buffers, a decoder, its name.
+_COLUMN = 2**14
+# Fields of a column chunk that is in this file, and not encrypted.
+_PLAIN_CHUNK = frozenset(range(2, 8))
 
 
 def save(explanation: ExplanationData, path: str | Path) -> None:
@@ -393,15 +400,6 @@ def _encoded(table: Any, allowance: _Allowance) -> Any:
 
 def _damaged(path: str | Path, got: str) -> ModelFormatError:
     return ModelFormatError(f"{path} is not a complete saved Explanation", got, "Save it again")
-
-
-_MAGIC, _BYTE_ARRAY, _DELTA_BYTE_ARRAY = b"PAR1", 6, 7
-# Bytes of one value or reference in memory, at most, but for text and for arrays of fixed length.
-_WIDTH = 16
-# Bytes that the libraries hold for a column besides its cells: buffers, a decoder, its name.
-_COLUMN = 2**14
-# Fields of a column chunk that is in this file, and not encrypted.
-_PLAIN_CHUNK = frozenset(range(2, 8))
 
 
 def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:

@@ -1,6 +1,6 @@
-"""Draw explanations: pictures are prepared as plain data, then drawn into an ``ax``, which is returned.
+"""Draw explanations.
 
-Nothing here calls ``plt.show()``, resizes a figure that was passed, or touches the global random state. :func:`palette` sets all colours.
+Pictures are prepared as plain data, then drawn into an ``ax``, which is returned. Nothing here calls ``plt.show()``, resizes a figure that was passed, or touches the global random state. :func:`palette` sets all colours.
 Explanations have one output; features beyond ``max_display`` are shown as one; without an ``ax`` there is a new figure.
 """
 

@@ -1,4 +1,4 @@
-"""Draw the plots that users know from shap, with the value function in their titles."""
+"""Offer the pictures of one explanation as methods."""
 
 from __future__ import annotations
 

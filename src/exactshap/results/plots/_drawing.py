@@ -1,4 +1,4 @@
-"""Set colours, new figures and texts that fit, and choose the players of a picture."""
+"""Set colours, figures and texts that fit, and choose a picture's players."""
 
 from __future__ import annotations
 
@@ -18,6 +18,17 @@ from exactshap._runtime.types import Axes
 from exactshap._runtime.words import in_words
 from exactshap.errors import InputError, UnknownNameError, did_you_mean
 from exactshap.results.data import ExplanationData, as_days, cells, counted, game_title, index_title
+
+_HEX = re.compile("#[0-9a-fA-F]{6}")
+
+# Letters per line of a player's name, and lines.
+NAME_WIDTH, NAME_LINES = 36, 3
+# Mean width of a letter of 10 points, in points.
+_LETTER = 6.2
+# Where a name may be broken: after spaces, underscores and the hyphens of words
+_BREAK = re.compile(r"(?<=\s)|(?<=_)(?=[^_])|(?<=[^\W\d_]-)(?=[^\W\d_])")
+# Letters of a category below an axis.
+CATEGORY_WIDTH = 20
 
 
 @dataclass(frozen=True)
@@ -60,22 +71,6 @@ class Palette:
         return [_hex([np.interp(place, (0.0, 1.0, 2.0), ends[:, k]) for k in range(3)]) for place in places]
 
 
-def _rgb(colour: str) -> tuple[int, ...]:
-    written = (
-        colour if _HEX.fullmatch(colour) else require("matplotlib.colors", "plots", purpose="A named colour").to_hex(colour)
-    )
-    return tuple(int(written[place : place + 2], 16) for place in (1, 3, 5))
-
-
-def _hex(rgb: Iterable[float]) -> str:
-    return "#" + "".join(f"{round(part):02x}" for part in rgb)
-
-
-def _map(name: str, colours: tuple[str, ...]) -> Any:
-    return require("matplotlib.colors", "plots", purpose="Plotting").LinearSegmentedColormap.from_list(name, colours)
-
-
-_HEX = re.compile("#[0-9a-fA-F]{6}")
 _DEFAULT = Palette()
 # For dark screens: the same hues, lighter.
 _DARK = Palette(
@@ -143,14 +138,19 @@ def palette(**colours: str) -> Iterator[Palette]:
         _CURRENT.reset(token)
 
 
-# Letters per line of a player's name, and lines.
-NAME_WIDTH, NAME_LINES = 36, 3
-# Mean width of a letter of 10 points, in points.
-_LETTER = 6.2
-# Where a name may be broken: after spaces, underscores and the hyphens of words
-_BREAK = re.compile(r"(?<=\s)|(?<=_)(?=[^_])|(?<=[^\W\d_]-)(?=[^\W\d_])")
-# Letters of a category below an axis.
-CATEGORY_WIDTH = 20
+def _rgb(colour: str) -> tuple[int, ...]:
+    written = (
+        colour if _HEX.fullmatch(colour) else require("matplotlib.colors", "plots", purpose="A named colour").to_hex(colour)
+    )
+    return tuple(int(written[place : place + 2], 16) for place in (1, 3, 5))
+
+
+def _hex(rgb: Iterable[float]) -> str:
+    return "#" + "".join(f"{round(part):02x}" for part in rgb)
+
+
+def _map(name: str, colours: tuple[str, ...]) -> Any:
+    return require("matplotlib.colors", "plots", purpose="Plotting").LinearSegmentedColormap.from_list(name, colours)
 
 
 def new_axes(width: float, height: float) -> Any:

@@ -1,4 +1,4 @@
-"""Draw one row: its waterfall, intervals, pairs, patches of an image or words of a text."""
+"""Draw one row: waterfall, intervals, pairs, patches of an image, words."""
 
 from __future__ import annotations
 
@@ -48,6 +48,10 @@ from exactshap.results.plots._drawing import (
 _HEAD = 0.012
 # Room under the last bar for the name of the baseline, in bars.
 _FOOT = 0.45
+# Largest number of rows with one whisker each.
+MAX_WHISKERS = 40
+# Letters per line of text.
+LINE_WIDTH = 72
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +60,12 @@ class Waterfall:
 
     # "name = cell" by decreasing magnitude; the last one reads "12 other features" where features were put together
     labels: tuple[str, ...]
-    # starts, values: (n_bars,): where each bar begins and how far it goes, in the unit of the model output. The path goes
-    # from the bottom to the top.
-    starts: np.ndarray
-    values: np.ndarray
+    starts: np.ndarray  # (n_bars,): where each bar begins; the path goes from the bottom to the top
+    values: np.ndarray  # (n_bars,): how far each goes, in the unit of the model output
     baseline: float
     prediction: float
-    # row, unit: the name of the row, and the unit of the values
-    row: str
-    unit: str
+    row: str  # the name of the row
+    unit: str  # of the values
 
 
 def prepare_waterfall(explanation: ExplanationData, i: int = 0, *, max_display: int = 10) -> Waterfall:
@@ -142,10 +143,6 @@ def _name_ends(prepared: Waterfall, ax: Axes) -> None:
 
 def _named(name: str, value: float) -> str:
     return f"${name}$ = {in_words(value)}"
-
-
-# Largest number of rows with one whisker each.
-MAX_WHISKERS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,10 +283,6 @@ def interactions(
         ax.set_xlabel(f"{counted(n_left_out, 'player')} with smaller values not shown")
     ax.figure.colorbar(cells, ax=ax, extend=extend, label=escape(f"{explanation.unit} (diagonal: order-1 values)"))
     return fitted(ax)
-
-
-# Letters per line of text.
-LINE_WIDTH = 72
 
 
 @picture

@@ -1,4 +1,4 @@
-"""Draw values of one feature against its own cells, or over its shape function."""
+"""Draw values of one feature against its cells, or over a curve."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ from exactshap.results.plots._drawing import (
     shortened,
 )
 
+# Categories named on an axis, letters of each, and how far dots of one category are spread, as a fraction of their distance.
 _NAMES_SHOWN, _LETTERS, _JITTER = 30, 18, 0.25
 # Rows used to choose a colour, and rows of one bin.
 _ROWS_OF_CHOICE, _ROWS_OF_BIN = 5_000, 25
@@ -197,12 +198,10 @@ class Shape:
     """Hold what the picture of one feature shows."""
 
     name: str
-    # x, values: (n_points,): where each explained row lies, and its value
-    x: np.ndarray
-    values: np.ndarray
-    # curve_x, curve: (n_curve,): the shape function v({j}) - v(empty) at the distinct places, ascending
-    curve_x: np.ndarray
-    curve: np.ndarray
+    x: np.ndarray  # (n_points,): where each explained row lies
+    values: np.ndarray  # (n_points,): its value
+    curve_x: np.ndarray  # (n_curve,): the distinct places, ascending
+    curve: np.ndarray  # (n_curve,): the shape function v({j}) - v(empty) there
     categories: tuple[str, ...] | None  # the texts of x = 0, 1, 2, ...
     missing: float | None  # where rows without a value are drawn
     what: str

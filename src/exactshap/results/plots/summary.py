@@ -1,4 +1,4 @@
-"""Draw all rows at once: bars, a dot for each row, a heatmap, distributions, or each row's path to its prediction."""
+"""Draw all rows at once: bars, dots, a heatmap, distributions or paths."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ from exactshap.results.plots._drawing import (
 
 # Rows drawn as dots; more are slow and show nothing new.
 MAX_DOTS = 2_000
+# Largest number of rows ordered by similarity, which costs the number squared.
+_MAX_ORDERED = 2000
+# Lines of one picture; more cannot be distinguished.
+MAX_LINES = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,12 +228,6 @@ def beeswarm(plot: Plotted, *, max_display: int = 10, output: int | str | None =
     sample = f"; {MAX_DOTS:,} of {rows.n_rows:,} rows drawn" if rows.n_rows > MAX_DOTS else ""
     xlabel = f"{index_title(rows.index)} ({unit_words(rows)}{sample})\n{game_words(rows)}"
     return fitted(without_frame(ax), xlabel=xlabel)
-
-
-# Largest number of rows ordered by similarity, which costs the number squared.
-_MAX_ORDERED = 2000
-# Lines of one picture; more cannot be distinguished.
-MAX_LINES = 200
 
 
 def _similar_rows(values: np.ndarray, prediction: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Find the strongest adverse values of each row, and present them: texts, frames, hashes, the letter about one row."""
+"""Find each row's strongest adverse values; present them in frames and letters."""
 
 from __future__ import annotations
 

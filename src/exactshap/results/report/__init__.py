@@ -1,4 +1,7 @@
-"""Write one HTML file about an explanation, static (inline SVG, no scripts) or interactive, without requests."""
+"""Write one HTML file about an explanation, which makes no requests.
+
+It is static (inline SVG, no scripts) or interactive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prepare what the static page shows as plain data, and draw its pictures as SVG text."""
+"""Prepare what the static page shows, and draw its pictures as SVG."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from exactshap.results.report._words import N_SHADES
 
 _DEPENDENCES = 6  # features of an output that are drawn against their cells
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
+# Pixels: height of a line of a beeswarm or of its bars, radius of a dot, height of a line of other bars.
+_ROW, _DOT, STEP = 34.0, 2.2, 27.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +25,12 @@ class Row:
     title: str
     caption: str
     labels: tuple[str, ...]  # "name = cell" by decreasing magnitude; the last one may stand for the rest
-    # values, starts: (n_bars,): length and beginning of each bar, in the unit of the model output
-    values: np.ndarray
-    starts: np.ndarray
+    values: np.ndarray  # (n_bars,): length of each bar, in the unit of the model output
+    starts: np.ndarray  # (n_bars,): where it begins
     # (n_bars,): standard errors of sampled values, or standard deviations under a probabilistic model; NaN for the rest
     errors: np.ndarray | None
-    # baseline, total: v(empty) and the model's prediction
-    baseline: float
-    total: float
+    baseline: float  # v(empty)
+    total: float  # the model's prediction
     additive: bool  # whether baseline + values is the prediction
     response: str = ""  # the prediction in a readable unit, such as "probability 0.8"; "" if it has one already
 
@@ -188,9 +188,6 @@ def _pairs(explanation: ExplanationData, shown: int = 10) -> Pairs | None:
     )
 
 
-_ROW, _DOT, STEP = 34.0, 2.2, 27.0
-
-
 def shades(numbers: np.ndarray) -> np.ndarray:
     """Return each number's class 0..8 between the 5th and 95th percentile, -1 if missing.
 
@@ -341,9 +338,8 @@ def _row_words(row: Row) -> list[str]:
     words = [svg.fixed(value, _places(row), sign=True) for value in row.values]
     if row.errors is None:
         return words
-    errors = [
-        f" ± {svg.number(float(f'{error:.2g}'))}" if np.isfinite(error) and error else "" for error in row.errors
-    ]  # 0: within rounding
+    # An error of 0 is within rounding
+    errors = [f" ± {svg.number(float(f'{error:.2g}'))}" if np.isfinite(error) and error else "" for error in row.errors]
     return [word + error for word, error in zip(words, errors, strict=True)]
 
 

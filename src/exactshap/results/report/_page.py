@@ -1,4 +1,4 @@
-"""Fill the templates of the static report and of the model card with prepared content, figures and text."""
+"""Fill the templates of the static report and of the model card."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from exactshap.results.report._figures import Content, content
 from exactshap.results.report._svg import decimals, fixed, number
 from exactshap.results.report._words import estimate, installed, limits, now, page_words, report_facts, template, write_page
 
+# Dots of a page, rows that are drawn as dots, and outputs with pictures.
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
+# Facts of a model card's sections on the model and on the data.
+_IN_CARD = ("Model", "Output", "Question", "Method")
+_OF_DATA = ("Data", "Background", "Data hash")
 
 
 def write_report(
@@ -128,10 +132,6 @@ def _drawn(view: ExplanationData, item: Content, index: str) -> dict[str, Any]:
         "rows": [(row, figures.row_bars(row, label=view.unit if row.additive else value)) for row in item.rows],
         "matrix": "" if pairs is None else figures.matrix(pairs.matrix, pairs.names, label=of_pairs),
     }
-
-
-_IN_CARD = ("Model", "Output", "Question", "Method")
-_OF_DATA = ("Data", "Background", "Data hash")
 
 
 def write_card(

@@ -15,6 +15,7 @@ from exactshap._runtime.optional import require
 from exactshap.results.plots import shortened
 
 MINUS = "\N{MINUS SIGN}"
+_SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
 def minus_signs(text: str) -> str:
@@ -79,9 +80,6 @@ def shorten(name: str, length: int = 30) -> str:
 def text_width(texts: Iterable[str], size: float = 12.0) -> float:
     """Estimate the width of the widest text in pixels, without a font."""
     return max((0.56 * size * sum(1.7 if ord(sign) > 0x2E80 else 1.0 for sign in item) for item in texts), default=0.0)
-
-
-_SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Load and write the report's templates, and write the paragraphs of its pages."""
+"""Load the reports' templates, write their paragraphs, and write whole pages."""
 
 from __future__ import annotations
 

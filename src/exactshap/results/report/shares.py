@@ -1,4 +1,4 @@
-"""Write one static HTML file about a decomposition of MMD or HSIC: certificate, picture, table, limits."""
+"""Write one static HTML file about a decomposition of MMD or HSIC."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ _BOTH = (
     "Intervals are normal, from jackknife standard errors (from the spread of blocks where rows were cut into blocks); where "
     "the total is not significant they are not reliable.",
 )
+_SAMPLES = ("first", "second")
 
 
 def write_shares_report(shares: PairwiseDecomposition, path: str | Path, **settings: Any) -> Path:
@@ -77,9 +78,6 @@ def _words(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_words(inner)}" for name, inner in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-_SAMPLES = ("first", "second")
 
 
 def share_bars(bars: ShareBars) -> str:
