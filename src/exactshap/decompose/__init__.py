@@ -1,4 +1,4 @@
-"""Global decompositions: one number about a model or a sample (R2, MMD, HSIC), split exactly over the features."""
+"""Split one number about a model or a sample exactly over the features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MMD and HSIC: statistics of pairs of rows, split exactly over the columns."""
+"""Split MMD and HSIC, statistics of pairs of rows, exactly over the columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define what both statistics need: settings, estimates, their averages, p-values, errors and intervals."""
+"""Define what both statistics need: settings, estimates, p-values, errors and intervals."""
 
 from __future__ import annotations
 
@@ -40,116 +40,6 @@ MAX_EXACT_WORK = 1.6e11
 # Sets of players: 1.6 MB of values, and minutes of work for a thousand rows.
 MAX_SETS = 200_000
 Weights = Callable[[PanelBlock], np.ndarray]
-
-
-def check_inference(n_permutations: int, correction: str, level: float) -> None:
-    """Refuse impossible settings of the inference before anything is computed."""
-    check_count("n_permutations", n_permutations, 0)
-    if correction not in CORRECTIONS:
-        raise UnknownNameError(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS))
-    check_level(level)
-
-
-def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:
-    r"""Warn if no adjusted p-value can be as small as 1 - level, whatever the data.
-
-    .. math:: p_j \ge \frac{m}{1 + B}, \qquad m = 1 \text{ ("max", "fdr_bh", "none")}, \quad
-              n \text{ ("holm")}, \quad \sum_{k \le n} 1/k \text{ ("fdr_by")}
-    """
-    times = {"holm": float(n_values), "fdr_by": float(np.sum(1.0 / np.arange(1, n_values + 1)))}.get(correction, 1.0)
-    smallest, alpha = times / (1 + n_permutations), 1.0 - level
-    # 1 - 0.9 is a little below 0.1 in floating point, which nine permutations reach exactly.
-    if smallest <= alpha * (1.0 + 1e-9):
-        return
-    enough = int(np.ceil(times / alpha * (1.0 - 1e-9))) - 1
-    other = " or correction='max'" if times > 1.0 and 1 / (1 + n_permutations) <= alpha else ""
-    warn(
-        message(
-            f"p-values cannot reach 1 - level = {alpha:.3g}",
-            f"With {n_permutations} permutations, {n_values} shares and correction={correction!r} they are at least {smallest:.3g}",
-            f"Pass n_permutations={enough}{other}",
-        ),
-        ExplanationWarning,
-    )
-
-
-def check_room(n_permutations: int, numbers: int, size: int) -> None:
-    """Refuse permutations that cannot be kept: each has ``numbers`` of ``size`` bytes."""
-    needed = 2.0 * n_permutations * numbers * size  # NumPy copies what it permutes
-    if needed > 0.8 * physical_memory():
-        got = f"They would take {needed / 2.0**30:.3g} GiB"
-        raise BudgetError(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
-
-
-def permutations(n_rows: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Return ``count`` random permutations of the rows, of shape (count, n_rows)."""
-    check_room(count, n_rows, 4)
-    rows = np.arange(n_rows, dtype=np.int32)
-    return generator.permuted(np.tile(rows, (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int32)
-
-
-def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
-    """Return p-values adjusted for looking at several shares.
-
-    "holm" (family-wise, Holm 1979), "fdr_bh" and "fdr_by" (false discovery rate, by SciPy), "none", and "max": family-wise
-    by the permutation distribution of the largest studentised share (Westfall & Young 1993), sharper than Holm where the
-    shares move together.
-    """
-    if correction == "none":
-        return p_values.copy()
-    if correction == "holm":
-        order = np.argsort(p_values, kind="stable")
-        # Holm: the k-th smallest p-value times the number of those that are not smaller, made monotone.
-        steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-        adjusted = np.empty_like(p_values)
-        adjusted[order] = np.minimum(steps, 1.0)
-        return adjusted
-    if correction == "max":
-        return _largest_share(observed, permuted, tolerance)
-    from scipy.stats import false_discovery_control
-
-    return false_discovery_control(p_values, method=correction.removeprefix("fdr_"))
-
-
-def tested(values: np.ndarray, permuted: np.ndarray, n_shares: int, correction: str, tolerance: float) -> dict[str, Any]:
-    r"""Return the fields of a result that permutations give: those of the first values, shares, and of their statistic, if it follows.
-
-    .. math:: p_j = \frac{1 + \#\{b : \phi_j^{(b)} \ge \phi_j\}}{1 + B}
-
-    The observed order counts as one of the permutations, so that p is valid for every B and never 0 (Phipson & Smyth 2010).
-    Values within ``tolerance`` (rounding) are ties.
-    """
-    p_values = (1 + (permuted >= values[:, None] - tolerance).sum(axis=1)) / (1 + permuted.shape[1])
-    shares = slice(n_shares)
-    found: dict[str, Any] = {"p_values": p_values[shares], "null_values": permuted[shares].T}
-    found["p_adjusted"] = adjust(p_values[shares], correction, values[shares], permuted[shares], tolerance)
-    if len(values) > n_shares:
-        found |= {"p_value": float(p_values[n_shares]), "null_totals": permuted[n_shares]}
-    return found
-
-
-def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
-    """Compare each studentised share with the largest one of every permutation; constant shares have z = 0."""
-    # The observed order is one of the permutations, also for mean and spread: all of them are exchangeable.
-    everything = np.column_stack([observed, permuted])
-    spread = everything.std(axis=1, keepdims=True)
-    # A share that only rounds differently has no spread to be measured by.
-    moving = spread > tolerance
-    z = np.where(moving, everything - everything.mean(axis=1, keepdims=True), 0.0) / np.where(moving, spread, 1.0)
-    largest = z.max(axis=0)
-    return (largest[None, :] >= z[:, :1] - 1e-12).mean(axis=1)
-
-
-def jackknife_error(*samples: np.ndarray) -> np.ndarray:
-    r"""Return standard errors (n_values,) from leave-one-out values (n_values, n_rows) of each sample.
-
-    .. math:: \hat\sigma^2 = \sum_s \frac{n_s - 1}{n_s} \sum_i \bigl(\theta_{s,-i} - \bar\theta_{s,-\cdot}\bigr)^2
-    """
-    variance = np.zeros(samples[0].shape[0])
-    for left_out in samples:
-        n = left_out.shape[1]
-        variance += (n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
-    return np.sqrt(variance)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -305,34 +195,43 @@ class Estimate:
         return cls(values, std_error, permuted, joint, residual, tolerance, bound)
 
 
-def average(estimates: Iterable[Estimate]) -> Estimate:
-    r"""Return the mean over disjoint random blocks, with a standard error from their spread.
+def check_inference(n_permutations: int, correction: str, level: float) -> None:
+    """Refuse impossible settings of the inference before anything is computed."""
+    check_count("n_permutations", n_permutations, 0)
+    if correction not in CORRECTIONS:
+        raise UnknownNameError(f"Unknown `correction` {correction!r}", do=did_you_mean(str(correction), CORRECTIONS))
+    check_level(level)
 
-    .. math:: \hat\sigma = \sqrt{\tfrac{1}{B (B - 1)} \sum_b (\phi_b - \bar\phi)^2}
 
-    Blocks are independent and each is unbiased, so that the mean is unbiased and the error honest (Zaremba et al. 2013). The
-    b-th permutations of all blocks together are one permutation within blocks: p-values stay valid.
+def check_reach(n_permutations: int, correction: str, n_values: int, level: float) -> None:
+    r"""Warn if no adjusted p-value can be as small as 1 - level, whatever the data.
+
+    .. math:: p_j \ge \frac{m}{1 + B}, \qquad m = 1 \text{ ("max", "fdr_bh", "none")}, \quad
+              n \text{ ("holm")}, \quad \sum_{k \le n} 1/k \text{ ("fdr_by")}
     """
-    blocks = list(estimates)
-    if len(blocks) == 1:
-        return blocks[0]
-    values = np.stack([block.values for block in blocks])
-    # Residuals could cancel in a mean, so the worst block is reported.
-    worst = max(blocks, key=lambda block: abs(block.residual) / block.tolerance)
-    return Estimate(
-        values=values.mean(axis=0),
-        std_error=values.std(axis=0, ddof=1) / np.sqrt(len(blocks)),
-        permuted=np.mean([block.permuted for block in blocks], axis=0),
-        joint_values=np.mean([block.joint_values for block in blocks], axis=0),
-        residual=worst.residual,
-        tolerance=worst.tolerance,
-        error_bound=max(block.error_bound for block in blocks),
+    times = {"holm": float(n_values), "fdr_by": float(np.sum(1.0 / np.arange(1, n_values + 1)))}.get(correction, 1.0)
+    smallest, alpha = times / (1 + n_permutations), 1.0 - level
+    # 1 - 0.9 is a little below 0.1 in floating point, which nine permutations reach exactly.
+    if smallest <= alpha * (1.0 + 1e-9):
+        return
+    enough = int(np.ceil(times / alpha * (1.0 - 1e-9))) - 1
+    other = " or correction='max'" if times > 1.0 and 1 / (1 + n_permutations) <= alpha else ""
+    warn(
+        message(
+            f"p-values cannot reach 1 - level = {alpha:.3g}",
+            f"With {n_permutations} permutations, {n_values} shares and correction={correction!r} they are at least {smallest:.3g}",
+            f"Pass n_permutations={enough}{other}",
+        ),
+        ExplanationWarning,
     )
 
 
-def rows_of_blocks(n_rows: int, n_blocks: int, generator: np.random.Generator) -> list[np.ndarray]:
-    """Return a random partition of the rows into (almost) equal blocks."""
-    return [np.sort(rows) for rows in np.array_split(generator.permutation(n_rows), n_blocks)]
+def check_room(n_permutations: int, numbers: int, size: int) -> None:
+    """Refuse permutations that cannot be kept: each has ``numbers`` of ``size`` bytes."""
+    needed = 2.0 * n_permutations * numbers * size  # NumPy copies what it permutes
+    if needed > 0.8 * physical_memory():
+        got = f"They would take {needed / 2.0**30:.3g} GiB"
+        raise BudgetError(f"{n_permutations:,} permutations do not fit the memory", got, "Pass a smaller n_permutations")
 
 
 def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, question: Question) -> tuple[str, int]:
@@ -362,6 +261,43 @@ def choose_method(method: str, n_rows: int, n_columns: int, block_size: int, que
     return "blocks", n_blocks
 
 
+def rows_of_blocks(n_rows: int, n_blocks: int, generator: np.random.Generator) -> list[np.ndarray]:
+    """Return a random partition of the rows into (almost) equal blocks."""
+    return [np.sort(rows) for rows in np.array_split(generator.permutation(n_rows), n_blocks)]
+
+
+def permutations(n_rows: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    """Return ``count`` random permutations of the rows, of shape (count, n_rows)."""
+    check_room(count, n_rows, 4)
+    rows = np.arange(n_rows, dtype=np.int32)
+    return generator.permuted(np.tile(rows, (count, 1)), axis=1) if count else np.empty((0, n_rows), np.int32)
+
+
+def average(estimates: Iterable[Estimate]) -> Estimate:
+    r"""Return the mean over disjoint random blocks, with a standard error from their spread.
+
+    .. math:: \hat\sigma = \sqrt{\tfrac{1}{B (B - 1)} \sum_b (\phi_b - \bar\phi)^2}
+
+    Blocks are independent and each is unbiased, so that the mean is unbiased and the error honest (Zaremba et al. 2013). The
+    b-th permutations of all blocks together are one permutation within blocks: p-values stay valid.
+    """
+    blocks = list(estimates)
+    if len(blocks) == 1:
+        return blocks[0]
+    values = np.stack([block.values for block in blocks])
+    # Residuals could cancel in a mean, so the worst block is reported.
+    worst = max(blocks, key=lambda block: abs(block.residual) / block.tolerance)
+    return Estimate(
+        values=values.mean(axis=0),
+        std_error=values.std(axis=0, ddof=1) / np.sqrt(len(blocks)),
+        permuted=np.mean([block.permuted for block in blocks], axis=0),
+        joint_values=np.mean([block.joint_values for block in blocks], axis=0),
+        residual=worst.residual,
+        tolerance=worst.tolerance,
+        error_bound=max(block.error_bound for block in blocks),
+    )
+
+
 def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
     """Return the fields of the result: shares apart from the statistic, intervals, p-values."""
     values, n = estimate.values, len(estimate.values) - 1
@@ -385,6 +321,70 @@ def fields_of(estimate: Estimate, question: Question, sets: tuple[tuple[int, ...
         check_reach(question.n_permutations, question.correction, n, question.level)
         fields |= tested(values, estimate.permuted, n, question.correction, estimate.tolerance)
     return fields
+
+
+def tested(values: np.ndarray, permuted: np.ndarray, n_shares: int, correction: str, tolerance: float) -> dict[str, Any]:
+    r"""Return the fields of a result that permutations give: those of the first values, shares, and of their statistic, if it follows.
+
+    .. math:: p_j = \frac{1 + \#\{b : \phi_j^{(b)} \ge \phi_j\}}{1 + B}
+
+    The observed order counts as one of the permutations, so that p is valid for every B and never 0 (Phipson & Smyth 2010).
+    Values within ``tolerance`` (rounding) are ties.
+    """
+    p_values = (1 + (permuted >= values[:, None] - tolerance).sum(axis=1)) / (1 + permuted.shape[1])
+    shares = slice(n_shares)
+    found: dict[str, Any] = {"p_values": p_values[shares], "null_values": permuted[shares].T}
+    found["p_adjusted"] = adjust(p_values[shares], correction, values[shares], permuted[shares], tolerance)
+    if len(values) > n_shares:
+        found |= {"p_value": float(p_values[n_shares]), "null_totals": permuted[n_shares]}
+    return found
+
+
+def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
+    """Return p-values adjusted for looking at several shares.
+
+    "holm" (family-wise, Holm 1979), "fdr_bh" and "fdr_by" (false discovery rate, by SciPy), "none", and "max": family-wise
+    by the permutation distribution of the largest studentised share (Westfall & Young 1993), sharper than Holm where the
+    shares move together.
+    """
+    if correction == "none":
+        return p_values.copy()
+    if correction == "holm":
+        order = np.argsort(p_values, kind="stable")
+        # Holm: the k-th smallest p-value times the number of those that are not smaller, made monotone.
+        steps = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
+        adjusted = np.empty_like(p_values)
+        adjusted[order] = np.minimum(steps, 1.0)
+        return adjusted
+    if correction == "max":
+        return _largest_share(observed, permuted, tolerance)
+    from scipy.stats import false_discovery_control
+
+    return false_discovery_control(p_values, method=correction.removeprefix("fdr_"))
+
+
+def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
+    """Compare each studentised share with the largest one of every permutation; constant shares have z = 0."""
+    # The observed order is one of the permutations, also for mean and spread: all of them are exchangeable.
+    everything = np.column_stack([observed, permuted])
+    spread = everything.std(axis=1, keepdims=True)
+    # A share that only rounds differently has no spread to be measured by.
+    moving = spread > tolerance
+    z = np.where(moving, everything - everything.mean(axis=1, keepdims=True), 0.0) / np.where(moving, spread, 1.0)
+    largest = z.max(axis=0)
+    return (largest[None, :] >= z[:, :1] - 1e-12).mean(axis=1)
+
+
+def jackknife_error(*samples: np.ndarray) -> np.ndarray:
+    r"""Return standard errors (n_values,) from leave-one-out values (n_values, n_rows) of each sample.
+
+    .. math:: \hat\sigma^2 = \sum_s \frac{n_s - 1}{n_s} \sum_i \bigl(\theta_{s,-i} - \bar\theta_{s,-\cdot}\bigr)^2
+    """
+    variance = np.zeros(samples[0].shape[0])
+    for left_out in samples:
+        n = left_out.shape[1]
+        variance += (n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    return np.sqrt(variance)
 
 
 def joint_values(factors: Factors, weights: Weights, question: Question, n_sets: int, begin: int) -> tuple[np.ndarray, float]:
@@ -422,7 +422,7 @@ def _block_values(
     d = factors.n_players
     gaps = np.empty((d, block.height, block.padded))
     fill_gaps(factors.arrays, block, gaps)
-    # Of factors between 1 and 1 - gap, all of height 1 (see ``_nodes``).
+    # Of factors between 1 and 1 - gap, all of height 1 (see ``solvers/core/_nodes.py``).
     spread = float(gaps.sum(axis=0).max()) / 2.0
     inside = (1.0 - gaps).reshape(1, d, -1)
     outside, coefficients = np.ones_like(inside), np.ascontiguousarray(weights.reshape(1, -1))

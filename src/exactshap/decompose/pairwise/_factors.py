@@ -1,4 +1,4 @@
-"""Hold product kernels over columns of mixed kinds, call the compiled kernels of pairs (``src/native/pairwise``), and check totals.
+"""Hold product kernels over columns of mixed kinds; sum them over pairs.
 
 A block holds the pairs of some rows i with some rows i' > i; its last axis is padded to whole tiles of :data:`LANES` pairs. Both
 statistics are computed by their textbook formulas as well, from one function of summed distances.
@@ -20,6 +20,22 @@ from exactshap.kernels import Radial
 from exactshap.solvers.product import shorten_mixture
 
 LANES = 64  # as in the kernels
+# The numbers that the compiled kernels know
+KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
+_ROWS = 128  # of one task of a total
+
+fill_contributions = kernel("pairwise.fill_contributions(factors, rules, block, out)")
+add_contributions = kernel("pairwise.add_contributions(factors, rules, block, rows, others)")
+add_distances = kernel("pairwise.add_distances(columns, weights, squared, block, out)")
+add_all_distances = kernel("pairwise.add_all_distances(columns, weights, squared, out)")
+fill_gaps = kernel("pairwise.fill_gaps(factors, block, out)")
+fill_products = kernel("pairwise.fill_products(factors, offset, block, out)")
+fill_permuted_weights = kernel("pairwise.fill_permuted_weights(factors, offset, permutations, block, out)")
+add_sides = kernel("pairwise.add_sides(values, weights, to_rows, first_row, to_columns, first_column)")
+fill_node_products = kernel("pairwise.fill_node_products(factors, block, nodes, out)")
+fill_joint_contributions = kernel(
+    "pairwise.fill_joint_contributions(x_factors, x_offsets, y_factors, y_offsets, block, nodes, weights, out)"
+)
 
 
 class FactorArrays(NamedTuple):
@@ -46,24 +62,6 @@ class PanelBlock(NamedTuple):
     @property
     def padded(self) -> int:
         return -(-(self.last - self.first) // LANES) * LANES
-
-
-fill_contributions = kernel("pairwise.fill_contributions(factors, rules, block, out)")
-add_contributions = kernel("pairwise.add_contributions(factors, rules, block, rows, others)")
-add_distances = kernel("pairwise.add_distances(columns, weights, squared, block, out)")
-add_all_distances = kernel("pairwise.add_all_distances(columns, weights, squared, out)")
-fill_gaps = kernel("pairwise.fill_gaps(factors, block, out)")
-fill_products = kernel("pairwise.fill_products(factors, offset, block, out)")
-fill_permuted_weights = kernel("pairwise.fill_permuted_weights(factors, offset, permutations, block, out)")
-add_sides = kernel("pairwise.add_sides(values, weights, to_rows, first_row, to_columns, first_column)")
-fill_node_products = kernel("pairwise.fill_node_products(factors, block, nodes, out)")
-fill_joint_contributions = kernel(
-    "pairwise.fill_joint_contributions(x_factors, x_offsets, y_factors, y_offsets, block, nodes, weights, out)"
-)
-
-
-# The numbers that the compiled kernels know
-KERNELS = {"rbf": 0, "laplacian": 1, "cauchy": 2, "categorical": 3}
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +160,6 @@ def _kernel(name: str, u: np.ndarray, sigma: float) -> np.ndarray:
     if name == "laplacian":
         return np.exp(-u / sigma)
     return 1.0 / (1.0 + (u / sigma) ** 2) if name == "cauchy" else (u == 0).astype(float)
-
-
-_ROWS = 128  # of one task
 
 
 def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:

@@ -57,6 +57,9 @@ from exactshap.results.decomposition import PairwiseDecomposition, frame_kind
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.product import GradedRules, graded_rules
 
+# Permutations that are weighted together: a block of them stays in cache.
+_PERMUTATIONS_AT_ONCE = 32
+
 
 @refused_beyond_memory("The decomposition", "Pass the paths of files, which are read in pieces, or fewer rows")
 def decompose_hsic(
@@ -300,16 +303,13 @@ class CentredKernel:
         return add_up(add, [padded.shape], n, n_jobs, begin)[0][:, :n]
 
 
-# Permutations that are weighted together: a block of them stays in cache.
-_PERMUTATIONS_AT_ONCE = 32
-
-
 def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run | None = None) -> Estimate:
     """Return the shares of the columns of ``x``; the last item of the task holds permutations of the rows of ``y``.
 
     With an ordered map there are three rounds of tasks over pairs of blocks of rows, which may run anywhere; without one the pairs
     of all rows are the only task. The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs
-    are weighted with it (second), and their row sums are multiplied with it for the jackknife (third).
+    are weighted with it (second), and their row sums are multiplied with it for the jackknife (third). A task of these rounds is the
+    rows of both samples in two blocks, where the second block begins (0 for a block with itself), and vectors.
     """
     x, y, question, orders = task
     n, d, rules = x.n_rows, x.n_players, graded_rules(question.semivalue, x.n_players, question.order, even=True)
@@ -358,9 +358,6 @@ def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run 
         permuted=norm * permuted,
         joint=norm * joint,
     )
-
-
-# Tasks are pairs of two blocks of rows: both samples, where the second block begins (0 for a block with itself), and vectors.
 
 
 def _row_sums(task: tuple[Factors, Factors, int], question: Question) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Cut sums over pairs of rows into blocks and tasks, and show their progress."""
+"""Cut sums over pairs of rows into tasks, and show their progress."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ TASK_ROWS = 4096
 TASKS_AT_ONCE = 128
 # A block of contributions stays in the second-level cache.
 _BLOCK_BYTES = 1 << 20
+Run = Callable[..., Iterable[Any]]  # an ordered map
+# Takes the number of pairs that are done, where progress is shown.
+_COUNT: ContextVar[Callable[[int], None] | None] = ContextVar("count", default=None)
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,6 @@ def contributions(
         out = buffer[:size].reshape(shape)
         fill_contributions(factors.arrays, rules.arrays, block, out)
         yield block, out
-
-
-Run = Callable[..., Iterable[Any]]  # an ordered map
-
-# Counts pairs that are done
-_COUNT: ContextVar[Callable[[int], None] | None] = ContextVar("count", default=None)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Read the columns of samples as numbers, with a kernel and a bandwidth each."""
+"""Read columns of samples as numbers, with a kernel and bandwidth each."""
 
 from __future__ import annotations
 
@@ -18,111 +18,6 @@ from exactshap.frames.stored import StoredTable, pieces_of, scratch_array
 from exactshap.kernels import Radial
 
 _TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean")
-
-
-def pooled_names(tables: Sequence[Table | StoredTable], owners: Sequence[str], fallback: str = "x") -> tuple[str, ...]:
-    """Return the common column names of some tables, or refuse them."""
-    first, names = tables[0], tables[0].names
-    for table, owner in zip(tables[1:], owners[1:], strict=True):
-        text, do = f"`{owners[0]}` and `{owner}` must have the same columns", "Select the common columns of both"
-        if table.n_columns != first.n_columns:
-            raise InputError(text, f"Got {first.n_columns} and {table.n_columns}", do)
-        if table.names is None or names is None or table.names == names:
-            continue
-        missing, extra = [n for n in names if n not in table.names], [n for n in table.names if n not in names]
-        if missing or extra:
-            raise InputError(text, f"Only in `{owners[0]}`: {missing}; only in `{owner}`: {extra}", do)
-        text = f"`{owners[0]}` and `{owner}` must have their columns in the same order"
-        raise InputError(text, f"`{owner}` holds {list(table.names)}", f"Pass {owner}[{list(names)}]")
-    named = next((table.names for table in tables if table.names is not None), None)
-    return named or tuple(f"{fallback}{j}" for j in range(first.n_columns))
-
-
-def encode_columns(
-    tables: Sequence[Table | StoredTable], owners: Sequence[str], categorical: Sequence[bool | None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pooled columns (n_columns, n_rows) and whether each is categorical.
-
-    ``categorical`` marks the columns; None infers it: text, categories and booleans are categorical. A missing category is one more
-    category, a missing number NaN. Columns of stored tables are read a piece at a time, into a scratch file.
-    """
-    shape = (tables[0].n_columns, sum(table.n_rows for table in tables))
-    columns = _empty(shape, on_disk=any(isinstance(table, StoredTable) for table in tables))
-    is_category = np.array(
-        [any(_is_text(table, j) for table in tables) if wanted is None else wanted for j, wanted in enumerate(categorical)],
-        bool,
-    )
-    codes: list[dict[Any, int]] = [{} for _ in categorical]
-    start = 0
-    for table, owner in zip(tables, owners, strict=True):
-        first = start
-        for piece in pieces_of(table):
-            stop = start + piece.n_rows
-            for j, coded in enumerate(is_category):
-                place = (owner, start - first)
-                # Codes are shared by all tables: a category has the same number in both samples.
-                columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, place)
-            start = stop
-    return columns, is_category
-
-
-def lay_out(columns: np.ndarray, order: Sequence[tuple[int, bool]]) -> np.ndarray:
-    """Return the columns in another order: ``(j, False)`` is column j, ``(j, True)`` whether its numbers are missing.
-
-    Missing numbers of column j are replaced by its median: with the indicator column any number would do in the kernel, and
-    the median changes median distances least. Columns stay where they are, in memory or in a scratch file.
-    """
-    if list(order) == [(j, False) for j in range(len(columns))]:
-        return columns
-    out = _empty((len(order), columns.shape[1]), on_disk=isinstance(columns, np.memmap))
-    for place, (j, says_missing) in enumerate(order):
-        missing = np.isnan(columns[j])
-        out[place] = missing if says_missing else columns[j]
-        if missing.any() and not says_missing:
-            known = columns[j][~missing]
-            out[place, missing] = np.median(known) if known.size else 0.0
-    return out
-
-
-def _empty(shape: tuple[int, int], *, on_disk: bool) -> np.ndarray:
-    return scratch_array(shape) if on_disk else np.empty(shape)
-
-
-def _is_text(table: Table | StoredTable, j: int) -> bool:
-    if isinstance(table, StoredTable):
-        # A column of a file has one type, which the first piece shows.
-        return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))
-    if table.names is not None:
-        dtype = str(table.readable()[table.names[j]].dtype)
-        if dtype.startswith(_TEXT_TYPES):
-            return True
-        # Only a column of objects may hold anything, so its cells are inspected.
-        if dtype not in ("Object", "Unknown"):
-            return False
-    values = table.column(j)
-    return values.dtype.kind in "bUS" or (values.dtype.kind == "O" and any(isinstance(v, (str, bool)) for v in values))
-
-
-def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
-    owner, first = place
-    try:
-        values = piece.select([j]).numeric(what=owner)[:, 0]
-    except InputTypeError as error:  # its message is about models
-        do = "Pass a number in its place, such as days since the first date, or leave the column out"
-        raise InputTypeError(f"{str(error).partition('. ')[0]}, which has no distance", do=do) from None
-    infinite = np.isinf(values)
-    if infinite.any():
-        row = first + int(np.argmax(infinite))
-        raise InputError(f"Input {owner} contains infinity", f"First in {piece.label(j)}, row {row}", "Clip or drop it")
-    return values
-
-
-def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
-    """Return category numbers, in order of first appearance over all tables."""
-    values = (None if is_missing(value) else value for value in piece.column(j).tolist())
-    return np.array([numbers.setdefault(value, len(numbers)) for value in values], float)
-
-
 # As a fraction of the bandwidth: where rows of a column differ by less, its factors are above exp(-UNSEEN^2 / 2).
 UNSEEN = 0.01
 # Rows: from here on, a column of categories that few rows share is named.
@@ -131,6 +26,16 @@ MIN_ROWS = 20
 SQUARABLE = 2.0**500
 # Rows: the median distance is exact up to here, and that of a seeded subsample of this size beyond.
 MEDIAN_ROWS = 2000
+
+
+def read_side(
+    table: Table | StoredTable, name: str, kernel: PerColumn, bandwidth: PerColumn, groups: Any, random_state: RandomState
+) -> Factors:
+    """Read one of several tables of the same rows, with settings of its own."""
+    names, what = pooled_names((table,), (name,), name.lower()), f"_{name.lower()}"
+    return read_factors(
+        (table,), (name,), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=random_state, what=what
+    )
 
 
 def read_factors(
@@ -186,24 +91,22 @@ def read_factors(
     )
 
 
-def _warn_of_identifiers(columns: np.ndarray, texts: list[int], names: tuple[str, ...]) -> None:
-    """Warn of categories that few rows share: the factor is 0 between most rows, and with it the kernel of all columns."""
-    n_rows = columns.shape[1]
-    for j in texts:
-        n_categories = int(columns[j].max(initial=-1.0)) + 1
-        if n_rows >= MIN_ROWS and 4 * n_categories > n_rows:
-            what = f"Few rows share a category of {names[j]!r}, which hides what the other columns hold"
-            warn(message(what, f"{n_categories} categories in {n_rows} rows", "Leave it out"), ExplanationWarning)
-
-
-def read_side(
-    table: Table | StoredTable, name: str, kernel: PerColumn, bandwidth: PerColumn, groups: Any, random_state: RandomState
-) -> Factors:
-    """Read one of several tables of the same rows, with settings of its own."""
-    names, what = pooled_names((table,), (name,), name.lower()), f"_{name.lower()}"
-    return read_factors(
-        (table,), (name,), names, kernel=kernel, bandwidth=bandwidth, groups=groups, random_state=random_state, what=what
-    )
+def pooled_names(tables: Sequence[Table | StoredTable], owners: Sequence[str], fallback: str = "x") -> tuple[str, ...]:
+    """Return the common column names of some tables, or refuse them."""
+    first, names = tables[0], tables[0].names
+    for table, owner in zip(tables[1:], owners[1:], strict=True):
+        text, do = f"`{owners[0]}` and `{owner}` must have the same columns", "Select the common columns of both"
+        if table.n_columns != first.n_columns:
+            raise InputError(text, f"Got {first.n_columns} and {table.n_columns}", do)
+        if table.names is None or names is None or table.names == names:
+            continue
+        missing, extra = [n for n in names if n not in table.names], [n for n in table.names if n not in names]
+        if missing or extra:
+            raise InputError(text, f"Only in `{owners[0]}`: {missing}; only in `{owner}`: {extra}", do)
+        text = f"`{owners[0]}` and `{owner}` must have their columns in the same order"
+        raise InputError(text, f"`{owner}` holds {list(table.names)}", f"Pass {owner}[{list(names)}]")
+    named = next((table.names for table in tables if table.names is not None), None)
+    return named or tuple(f"{fallback}{j}" for j in range(first.n_columns))
 
 
 def _per_column(setting: PerColumn, names: tuple[str, ...], what: str, default: Any) -> list[Any]:
@@ -218,6 +121,101 @@ def _per_column(setting: PerColumn, names: tuple[str, ...], what: str, default: 
             raise InputError(f"`{what}` must hold one entry for each of the {len(names)} columns", f"Got {len(setting)}")
         return list(setting)
     return [setting] * len(names)
+
+
+def encode_columns(
+    tables: Sequence[Table | StoredTable], owners: Sequence[str], categorical: Sequence[bool | None]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pooled columns (n_columns, n_rows) and whether each is categorical.
+
+    ``categorical`` marks the columns; None infers it: text, categories and booleans are categorical. A missing category is one more
+    category, a missing number NaN. Columns of stored tables are read a piece at a time, into a scratch file.
+    """
+    shape = (tables[0].n_columns, sum(table.n_rows for table in tables))
+    columns = _empty(shape, on_disk=any(isinstance(table, StoredTable) for table in tables))
+    is_category = np.array(
+        [any(_is_text(table, j) for table in tables) if wanted is None else wanted for j, wanted in enumerate(categorical)],
+        bool,
+    )
+    codes: list[dict[Any, int]] = [{} for _ in categorical]
+    start = 0
+    for table, owner in zip(tables, owners, strict=True):
+        first = start
+        for piece in pieces_of(table):
+            stop = start + piece.n_rows
+            for j, coded in enumerate(is_category):
+                place = (owner, start - first)
+                # Codes are shared by all tables: a category has the same number in both samples.
+                columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, place)
+            start = stop
+    return columns, is_category
+
+
+def _is_text(table: Table | StoredTable, j: int) -> bool:
+    if isinstance(table, StoredTable):
+        # A column of a file has one type, which the first piece shows.
+        return any(_is_text(piece, j) for piece in itertools.islice(table.pieces(), 1))
+    if table.names is not None:
+        dtype = str(table.readable()[table.names[j]].dtype)
+        if dtype.startswith(_TEXT_TYPES):
+            return True
+        # Only a column of objects may hold anything, so its cells are inspected.
+        if dtype not in ("Object", "Unknown"):
+            return False
+    values = table.column(j)
+    return values.dtype.kind in "bUS" or (values.dtype.kind == "O" and any(isinstance(v, (str, bool)) for v in values))
+
+
+def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
+    owner, first = place
+    try:
+        values = piece.select([j]).numeric(what=owner)[:, 0]
+    except InputTypeError as error:  # its message is about models
+        do = "Pass a number in its place, such as days since the first date, or leave the column out"
+        raise InputTypeError(f"{str(error).partition('. ')[0]}, which has no distance", do=do) from None
+    infinite = np.isinf(values)
+    if infinite.any():
+        row = first + int(np.argmax(infinite))
+        raise InputError(f"Input {owner} contains infinity", f"First in {piece.label(j)}, row {row}", "Clip or drop it")
+    return values
+
+
+def _codes(piece: Table, j: int, numbers: dict[Any, int]) -> np.ndarray:
+    """Return category numbers, in order of first appearance over all tables."""
+    values = (None if is_missing(value) else value for value in piece.column(j).tolist())
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], float)
+
+
+def _warn_of_identifiers(columns: np.ndarray, texts: list[int], names: tuple[str, ...]) -> None:
+    """Warn of categories that few rows share: the factor is 0 between most rows, and with it the kernel of all columns."""
+    n_rows = columns.shape[1]
+    for j in texts:
+        n_categories = int(columns[j].max(initial=-1.0)) + 1
+        if n_rows >= MIN_ROWS and 4 * n_categories > n_rows:
+            what = f"Few rows share a category of {names[j]!r}, which hides what the other columns hold"
+            warn(message(what, f"{n_categories} categories in {n_rows} rows", "Leave it out"), ExplanationWarning)
+
+
+def lay_out(columns: np.ndarray, order: Sequence[tuple[int, bool]]) -> np.ndarray:
+    """Return the columns in another order: ``(j, False)`` is column j, ``(j, True)`` whether its numbers are missing.
+
+    Missing numbers of column j are replaced by its median: with the indicator column any number would do in the kernel, and
+    the median changes median distances least. Columns stay where they are, in memory or in a scratch file.
+    """
+    if list(order) == [(j, False) for j in range(len(columns))]:
+        return columns
+    out = _empty((len(order), columns.shape[1]), on_disk=isinstance(columns, np.memmap))
+    for place, (j, says_missing) in enumerate(order):
+        missing = np.isnan(columns[j])
+        out[place] = missing if says_missing else columns[j]
+        if missing.any() and not says_missing:
+            known = columns[j][~missing]
+            out[place, missing] = np.median(known) if known.size else 0.0
+    return out
+
+
+def _empty(shape: tuple[int, int], *, on_disk: bool) -> np.ndarray:
+    return scratch_array(shape) if on_disk else np.empty(shape)
 
 
 def _bandwidths(

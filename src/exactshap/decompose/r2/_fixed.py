@@ -1,4 +1,4 @@
-r"""Decompose R2 of fitted linear, additive and kernel models, at their own value functions.
+r"""Decompose R2 of linear, additive and kernel models, at their value functions.
 
 .. math:: \phi_j = -\frac{\operatorname{Shapley}_j(Q)}{\sum_i w_i (y_i - \bar y)^2}, \qquad Q(S) = \sum_i w_i (y_i - v_{x_i}(S))^2
 
@@ -28,8 +28,8 @@ from exactshap.results.decomposition import frame_kind
 from exactshap.solvers import solve
 from exactshap.trees import convert
 
-BLOCK_ROWS = 256
-PAIRS_AT_A_TIME = 2**16
+BLOCK_ROWS = 256  # rows that are read and solved at a time
+PAIRS_AT_A_TIME = 2**16  # pairs of terms that are solved as one game
 MOST_TABLE = 2**26  # factors of all coalitions: 512 MiB
 OPERATION = 1e-9  # seconds of one multiplication, of a core of 2023
 

@@ -1,6 +1,4 @@
-r"""Lay an ensemble and its rows out for the compiled kernels of the two R2 games, and drive them.
-
-The kernels (``src/native/r2``) sweep the two games of R2.
+r"""Drive the compiled kernels of the two R2 games (``src/native/r2``).
 
 A tree's game is a sum over *units*, half as many as its leaves: a unit is an internal node with two leaf children, or a leaf
 with an internal sibling. With prefix players F_u (the splits above it), cover ratios b_uk and, for a node, its own split on
@@ -35,6 +33,29 @@ from exactshap.trees.ensemble import NodeArrays, fill_decisions, sum_leaf_values
 
 MAX_BITS = 16  # of the largest joint table, as in pairs.h
 DEEPEST, SHALLOW_PLAYERS = 3, 7  # depth of shallow trees, and the splits of a full one
+# Bytes of residuals in memory at a time, or those of this many chunks per thread, if these are more.
+WAVE_BYTES, WAVE_CHUNKS = 2**27, 8
+# Rows of a task that takes them through the trees: the nodes stay in a core's caches.
+MET_ROWS = 1024
+# Decisions of the trees of one chunk; trees of one, so that threads have something to share.
+CHUNK_BYTES, CHUNK_TREES = 2**25, 8
+# Rows of a task, which make its games a twentieth of the work; trees of its chunks.
+SHALLOW_ROWS, SHALLOW_TREES = 8192, 64
+# Rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache.
+BLOCK_ROWS = 64
+
+fill_columns = kernel("r2.fill_columns(X, used, single_precision, out)")
+fill_shares = kernel("r2.fill_shares(tree_start, left, right, cover, value, depths, share, empty)")
+count_units = kernel("r2.count_units(tree_start, parent, left, right, depths, start)")
+fill_units = kernel("r2.fill_units(trees, parent, depths, units)")
+fill_codes = kernel("r2.fill_codes(first, last, units, decisions, offset, codes)")
+fill_alphas = kernel("r2.fill_alphas(first, last, units, decisions, offset, alphas)")
+fill_half_weights = kernel("r2.fill_half_weights(largest, out)")
+add_shallow_trees = kernel("r2.add_shallow_trees(trees, nodes, rows, half_weights, residual, met, out)")
+add_residual_trees = kernel("r2.add_residual_trees(first, last, trees, units, rows, half_weights, residual, met, out)")
+add_tree_rows = kernel("r2.add_tree_rows(first, last, trees, units, rows, losers_of, rules, residual, out)")
+add_ensemble_tree = kernel("r2.add_ensemble_tree(k, codes, weights, linear, units, player_of_node, half_weights, out)")
+add_ensemble_rows = kernel("r2.add_ensemble_rows(alphas, weights, linear, units, player_of_node, losers_of, rules, out)")
 
 
 class Trees(NamedTuple):
@@ -89,20 +110,6 @@ class Rules(NamedTuple):
 
     nodes: np.ndarray  # float64 (n_rules, n_nodes)
     weights: np.ndarray
-
-
-fill_columns = kernel("r2.fill_columns(X, used, single_precision, out)")
-fill_shares = kernel("r2.fill_shares(tree_start, left, right, cover, value, depths, share, empty)")
-count_units = kernel("r2.count_units(tree_start, parent, left, right, depths, start)")
-fill_units = kernel("r2.fill_units(trees, parent, depths, units)")
-fill_codes = kernel("r2.fill_codes(first, last, units, decisions, offset, codes)")
-fill_alphas = kernel("r2.fill_alphas(first, last, units, decisions, offset, alphas)")
-fill_half_weights = kernel("r2.fill_half_weights(largest, out)")
-add_shallow_trees = kernel("r2.add_shallow_trees(trees, nodes, rows, half_weights, residual, met, out)")
-add_residual_trees = kernel("r2.add_residual_trees(first, last, trees, units, rows, half_weights, residual, met, out)")
-add_tree_rows = kernel("r2.add_tree_rows(first, last, trees, units, rows, losers_of, rules, residual, out)")
-add_ensemble_tree = kernel("r2.add_ensemble_tree(k, codes, weights, linear, units, player_of_node, half_weights, out)")
-add_ensemble_rows = kernel("r2.add_ensemble_rows(alphas, weights, linear, units, player_of_node, losers_of, rules, out)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,114 +199,6 @@ def _units(trees: FlatTrees, arrays: Trees) -> Units:
     return units
 
 
-WAVE_BYTES = 2**27  # bytes of residuals in memory at a time,
-WAVE_CHUNKS = 8  # or at most those of this many chunks per thread
-# Rows of a task that takes them through the trees: the nodes stay in a core's caches.
-MET_ROWS = 1024
-
-
-def bytes_of_a_wave(layout: EnsembleLayout) -> float:
-    """Bound the bytes of residuals held at once; one thread holds those of one chunk."""
-    if worker_count(layout.n_jobs) == 1:
-        return 8.0 * layout.n_rows
-    return 8.0 * layout.n_rows * min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs))
-
-
-def _chunks_of_a_wave(n_rows: int, n_jobs: int | None) -> int:
-    return max(WAVE_CHUNKS * worker_count(n_jobs), WAVE_BYTES // max(1, 8 * n_rows))
-
-
-def _met_by_chunks(
-    layout: EnsembleLayout, chunks: list[tuple[int, int]], residual: np.ndarray, averaged: bool, n_jobs: int | None
-) -> Sequence[np.ndarray]:
-    """Return the residuals (n_rows,) before the first tree of each chunk; ``residual`` is updated in place.
-
-    .. math:: r_{k+1,i} = r_{ki} - v_k(x_i)
-
-    Threads route rows through the trees. Averaged trees all have the same residual.
-    """
-    # Trees of a forest have no order: all are compared with the same residual.
-    if averaged:
-        return [residual] * len(chunks)
-    met = np.empty((len(chunks), layout.n_rows))
-    trees, routes = layout.trees, layout.trees.routes.value
-    # The same nodes, cut by chunks: only the bounds are copied.
-    ways = [Handle(routes._replace(tree_start=trees.tree_start[first : last + 1])) for first, last in chunks]
-
-    def run(rows: slice) -> None:
-        X, negative = prepared(trees, layout.X[rows]), -residual[rows, None]  # leaves are added to it
-        for of_chunk, way in zip(met, ways, strict=True):
-            of_chunk[rows] = -negative[:, 0]
-            sum_leaf_values(X, way, negative)
-        residual[rows] = -negative[:, 0]
-
-    for _ in map_in_threads(run, slices(layout.n_rows, MET_ROWS), n_jobs):
-        pass
-    return list(met)
-
-
-# Decisions of the trees of one chunk; trees of one, so that threads have something to share.
-CHUNK_BYTES, CHUNK_TREES = 2**25, 8
-# Rows of a task, which make its games a twentieth of the work; trees of its chunks.
-SHALLOW_ROWS, SHALLOW_TREES = 8192, 64
-# Rows that quadrature sweeps at once: eight 512-bit registers, and a pair's arrays stay in cache.
-BLOCK_ROWS = 64
-
-
-@functools.lru_cache(maxsize=2)
-def _half_weights(largest: int) -> np.ndarray:
-    out = np.zeros(2 << largest)
-    fill_half_weights(largest, out)
-    out.flags.writeable = False
-    return out
-
-
-@functools.lru_cache(maxsize=64)
-def _legendre(most: int) -> Rules:
-    """Return Gauss-Legendre rules on [0, 1] of 1..most nodes, rule q in row q."""
-    nodes, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
-    for q in range(1, most + 1):
-        nodes[q, :q], weights[q, :q] = gauss_jacobi(q, 1.0, 1.0)
-    return Rules(nodes, weights)
-
-
-def _rules(units: Units) -> Rules:
-    return _legendre(max(1, int(units.size[:, 1].max())))
-
-
-def _table_bits(units: Units) -> int:
-    """Return the bits of the largest joint table that a pair needs."""
-    return min(MAX_BITS, 2 * int(units.size[:, 1].max()) + 2)
-
-
-def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
-    """Return whether rows go left at nodes of some trees. They are uint8 of shape (n_nodes, n_rows)."""
-    start, stop = layout.trees.tree_start[first], layout.trees.tree_start[last]
-    per_node = ("feature", "threshold", "left", "right", "missing", "zero_is_missing", "category_start", "category_count")
-    nodes = layout.nodes._replace(**{name: getattr(layout.nodes, name)[start:stop] for name in per_node})
-    columns = np.ascontiguousarray(layout.columns[:, rows])
-    out = np.zeros((stop - start, columns.shape[1]), np.uint8)
-    fill_decisions(columns, nodes, out)
-    return out
-
-
-def tree_decisions(layout: EnsembleLayout, tree: int) -> np.ndarray:
-    """Return whether rows go left at one tree's nodes, (n_rows, n_nodes)."""
-    return _decisions(layout, tree, tree + 1).T.astype(bool)
-
-
-def _chunks(layout: EnsembleLayout, n_rows: int, most: int) -> list[tuple[int, int]]:
-    """Cut the trees so that a chunk's decisions of ``n_rows`` rows fit the budget; the cut does not depend on ``n_jobs``."""
-    nodes_per_chunk = max(1, CHUNK_BYTES // max(1, n_rows))
-    bounds = [0]
-    start = layout.trees.tree_start
-    while bounds[-1] < layout.trees.n_trees:
-        # At least one tree, even if it exceeds the budget alone.
-        fit = int(np.searchsorted(start, start[bounds[-1]] + nodes_per_chunk, side="right")) - 1
-        bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + most, layout.trees.n_trees))
-    return list(pairwise(bounds))
-
-
 def residual_shares(
     layout: EnsembleLayout, residual: np.ndarray, weights: np.ndarray, averaged: bool, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -357,6 +256,46 @@ def _pair_shares(
     return shares, residual_sums
 
 
+def _met_by_chunks(
+    layout: EnsembleLayout, chunks: list[tuple[int, int]], residual: np.ndarray, averaged: bool, n_jobs: int | None
+) -> Sequence[np.ndarray]:
+    """Return the residuals (n_rows,) before the first tree of each chunk; ``residual`` is updated in place.
+
+    .. math:: r_{k+1,i} = r_{ki} - v_k(x_i)
+
+    Threads route rows through the trees. Averaged trees all have the same residual.
+    """
+    # Trees of a forest have no order: all are compared with the same residual.
+    if averaged:
+        return [residual] * len(chunks)
+    met = np.empty((len(chunks), layout.n_rows))
+    trees, routes = layout.trees, layout.trees.routes.value
+    # The same nodes, cut by chunks: only the bounds are copied.
+    ways = [Handle(routes._replace(tree_start=trees.tree_start[first : last + 1])) for first, last in chunks]
+
+    def run(rows: slice) -> None:
+        X, negative = prepared(trees, layout.X[rows]), -residual[rows, None]  # leaves are added to it
+        for of_chunk, way in zip(met, ways, strict=True):
+            of_chunk[rows] = -negative[:, 0]
+            sum_leaf_values(X, way, negative)
+        residual[rows] = -negative[:, 0]
+
+    for _ in map_in_threads(run, slices(layout.n_rows, MET_ROWS), n_jobs):
+        pass
+    return list(met)
+
+
+def bytes_of_a_wave(layout: EnsembleLayout) -> float:
+    """Bound the bytes of residuals held at once; one thread holds those of one chunk."""
+    if worker_count(layout.n_jobs) == 1:
+        return 8.0 * layout.n_rows
+    return 8.0 * layout.n_rows * min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs))
+
+
+def _chunks_of_a_wave(n_rows: int, n_jobs: int | None) -> int:
+    return max(WAVE_CHUNKS * worker_count(n_jobs), WAVE_BYTES // max(1, 8 * n_rows))
+
+
 def residual_rows(
     layout: EnsembleLayout,
     residual: np.ndarray,
@@ -381,21 +320,6 @@ def residual_rows(
     return _by_rows(layout, add, n_jobs)
 
 
-def _by_rows(layout: EnsembleLayout, add: Callable[[slice, np.ndarray], None], n_jobs: int | None) -> np.ndarray:
-    """Return what ``add(rows, block)`` adds to a block (n_players, n_some) for each row, (n_rows, n_players)."""
-    out = np.zeros((layout.n_rows, layout.n_players))
-
-    def run(rows: slice) -> None:
-        block = np.zeros((layout.n_players, rows.stop - rows.start))
-        add(rows, block)
-        # Each task writes its own rows: no thread waits, and the bits do not depend on their number.
-        out[rows] = block.T
-
-    for _ in map_in_threads(run, slices(layout.n_rows, BLOCK_ROWS), n_jobs):
-        pass
-    return out
-
-
 def ensemble_shares(layout: EnsembleLayout, target: np.ndarray, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
     """Return Shapley(sum_i w_i (target_i - sum_k f_kS(x_i))^2) of shape (n_players,): every pair of units of all trees."""
     units, player_of_node = layout.handles[1], layout.arrays.player_of_node
@@ -414,6 +338,17 @@ def ensemble_shares(layout: EnsembleLayout, target: np.ndarray, weights: np.ndar
     if left_over:
         total += ensemble_rows(layout, target, weights, n_jobs, fallback_rows=layout.n_rows).sum(axis=0)
     return total
+
+
+def _codes(layout: EnsembleLayout) -> np.ndarray:
+    """Return the codes of all units, uint16 of shape (n_units, n_rows)."""
+    units = layout.units
+    codes = np.empty((len(units.node) - 1, layout.n_rows), np.uint16)
+    for first, last in _chunks(layout, layout.n_rows, SHALLOW_TREES):
+        begin, end = int(units.tree_start[first]), int(units.tree_start[last])
+        offset = layout.trees.tree_start[first]
+        fill_codes(begin, end, layout.handles[1], _decisions(layout, first, last), offset, codes[begin:end])
+    return codes
 
 
 def ensemble_rows(
@@ -435,12 +370,70 @@ def ensemble_rows(
     return _by_rows(layout, add, n_jobs)
 
 
-def _codes(layout: EnsembleLayout) -> np.ndarray:
-    """Return the codes of all units, uint16 of shape (n_units, n_rows)."""
-    units = layout.units
-    codes = np.empty((len(units.node) - 1, layout.n_rows), np.uint16)
-    for first, last in _chunks(layout, layout.n_rows, SHALLOW_TREES):
-        begin, end = int(units.tree_start[first]), int(units.tree_start[last])
-        offset = layout.trees.tree_start[first]
-        fill_codes(begin, end, layout.handles[1], _decisions(layout, first, last), offset, codes[begin:end])
-    return codes
+def _by_rows(layout: EnsembleLayout, add: Callable[[slice, np.ndarray], None], n_jobs: int | None) -> np.ndarray:
+    """Return what ``add(rows, block)`` adds to a block (n_players, n_some) for each row, (n_rows, n_players)."""
+    out = np.zeros((layout.n_rows, layout.n_players))
+
+    def run(rows: slice) -> None:
+        block = np.zeros((layout.n_players, rows.stop - rows.start))
+        add(rows, block)
+        # Each task writes its own rows: no thread waits, and the bits do not depend on their number.
+        out[rows] = block.T
+
+    for _ in map_in_threads(run, slices(layout.n_rows, BLOCK_ROWS), n_jobs):
+        pass
+    return out
+
+
+def _chunks(layout: EnsembleLayout, n_rows: int, most: int) -> list[tuple[int, int]]:
+    """Cut the trees so that a chunk's decisions of ``n_rows`` rows fit the budget; the cut does not depend on ``n_jobs``."""
+    nodes_per_chunk = max(1, CHUNK_BYTES // max(1, n_rows))
+    bounds = [0]
+    start = layout.trees.tree_start
+    while bounds[-1] < layout.trees.n_trees:
+        # At least one tree, even if it exceeds the budget alone.
+        fit = int(np.searchsorted(start, start[bounds[-1]] + nodes_per_chunk, side="right")) - 1
+        bounds.append(min(max(fit, bounds[-1] + 1), bounds[-1] + most, layout.trees.n_trees))
+    return list(pairwise(bounds))
+
+
+def _decisions(layout: EnsembleLayout, first: int, last: int, rows: slice = slice(None)) -> np.ndarray:
+    """Return whether rows go left at nodes of some trees. They are uint8 of shape (n_nodes, n_rows)."""
+    start, stop = layout.trees.tree_start[first], layout.trees.tree_start[last]
+    per_node = ("feature", "threshold", "left", "right", "missing", "zero_is_missing", "category_start", "category_count")
+    nodes = layout.nodes._replace(**{name: getattr(layout.nodes, name)[start:stop] for name in per_node})
+    columns = np.ascontiguousarray(layout.columns[:, rows])
+    out = np.zeros((stop - start, columns.shape[1]), np.uint8)
+    fill_decisions(columns, nodes, out)
+    return out
+
+
+def tree_decisions(layout: EnsembleLayout, tree: int) -> np.ndarray:
+    """Return whether rows go left at one tree's nodes, (n_rows, n_nodes)."""
+    return _decisions(layout, tree, tree + 1).T.astype(bool)
+
+
+@functools.lru_cache(maxsize=2)
+def _half_weights(largest: int) -> np.ndarray:
+    out = np.zeros(2 << largest)
+    fill_half_weights(largest, out)
+    out.flags.writeable = False
+    return out
+
+
+@functools.lru_cache(maxsize=64)
+def _legendre(most: int) -> Rules:
+    """Return Gauss-Legendre rules on [0, 1] of 1..most nodes, rule q in row q."""
+    nodes, weights = np.zeros((most + 1, most)), np.zeros((most + 1, most))
+    for q in range(1, most + 1):
+        nodes[q, :q], weights[q, :q] = gauss_jacobi(q, 1.0, 1.0)
+    return Rules(nodes, weights)
+
+
+def _rules(units: Units) -> Rules:
+    return _legendre(max(1, int(units.size[:, 1].max())))
+
+
+def _table_bits(units: Units) -> int:
+    """Return the bits of the largest joint table that a pair needs."""
+    return min(MAX_BITS, 2 * int(units.size[:, 1].max()) + 2)

@@ -1,4 +1,4 @@
-"""Check a request for R2: the model as trees, the rows as numbers; hold the sums that parts of a table add up to."""
+"""Check requests for R2, and hold what parts add up to."""
 
 from __future__ import annotations
 
@@ -30,6 +30,19 @@ from exactshap.trees import FlatTrees, TreeModel, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
 
 EPS = float(np.finfo(np.float64).eps)
+# Seconds of one core: above a minute a warning, above a day an error.
+WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
+TREE_MODULES = (
+    "sklearn.tree",
+    "sklearn.ensemble._forest",
+    "sklearn.ensemble._gb",
+    "sklearn.ensemble._iforest",
+    "sklearn.ensemble._hist_gradient_boosting",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+)
+_CATBOOST = {"log-odds": "Probability", "log of the target": "Exponent"}  # predictions on the scale of y
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -117,28 +130,12 @@ def require_variation(variation: float, mean: float, weight: float) -> None:
         raise InputError("`y` does not vary, so that R2 is not defined", f"All weighted values are {mean:.6g}")
 
 
-# Seconds of one core: above a minute a warning, above a day an error.
-WARN_SECONDS, REFUSE_SECONDS = 60.0, 86_400.0
-
-
 def check_seconds(seconds: float, what: str, do: str) -> None:
     """Warn above a minute and refuse above a day; ``what`` names the work."""
     if seconds > REFUSE_SECONDS:
         raise BudgetError(what, "More than a day", do)
     if seconds > WARN_SECONDS:
         warn(message(what, do=do), ExplanationWarning)
-
-
-TREE_MODULES = (
-    "sklearn.tree",
-    "sklearn.ensemble._forest",
-    "sklearn.ensemble._gb",
-    "sklearn.ensemble._iforest",
-    "sklearn.ensemble._hist_gradient_boosting",
-    "xgboost",
-    "lightgbm",
-    "catboost",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,9 +306,6 @@ def _single_output(ensemble: TreeModel) -> TreeModel:
             "Fit one model for each output (for a class: a binary target)",
         )
     return one
-
-
-_CATBOOST = {"log-odds": "Probability", "log of the target": "Exponent"}  # predictions on the scale of y
 
 
 def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarray:

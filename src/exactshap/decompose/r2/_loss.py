@@ -1,4 +1,4 @@
-r"""Split skill scores of boosted trees under losses other than the squared error.
+r"""Split skill scores of boosted trees under losses beyond the squared error.
 
 The game of one tree is exact by a table of its coalitions, or solved for the parabola nearest to the loss:
 
@@ -35,232 +35,8 @@ from exactshap.trees import TreeModel, apply, convert
 
 Pointwise = Callable[[np.ndarray, np.ndarray], np.ndarray]
 Bound = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-@dataclass(frozen=True)
-class Loss:
-    r"""Define a loss l(y, m) of a target and a margin."""
-
-    statistic: str  # name of :math:`1 - (L - L_{sat}) / (L_0 - L_{sat})`
-    value: Pointwise  # l(y, m), of broadcast arrays
-    response: Callable[[np.ndarray], np.ndarray]  # the prediction that a margin stands for
-    best: Pointwise  # loss (n_rows,) of the best constant prediction, which is ``constant(y, weights)``
-    saturated: Callable[[np.ndarray], np.ndarray]  # loss of a perfect prediction
-    # ``missed(y, low, high)``, how far the parabola through the three Chebyshev points of [low, high] can be off l within
-    missed: Bound
-    valid: Callable[[np.ndarray], np.ndarray]  # whether each y is one that the loss knows
-    needs: str  # what y must be, for messages
-    # the best constant prediction for weighted rows: the mean but for quantiles
-    constant: Callable[[np.ndarray, np.ndarray], float] = lambda y, weights: float(np.average(y, weights=weights))
-
-
-def _brier_third() -> float:
-    r"""Return the largest \|d^3 (y - s)^2 / dm^3\| for y in {0, 1} and s = expit(m), from the extrema of a polynomial in s.
-
-    For y = 0 it is :math:`8 s^2 - 38 s^3 + 54 s^4 - 24 s^5` by s' = s (1 - s); y = 1 is its mirror image.
-    """
-    polynomial = np.polynomial.Polynomial([0.0, 0.0, 8.0, -38.0, 54.0, -24.0])
-    extrema = polynomial.deriv().roots()
-    inside = np.real(extrema[(np.abs(np.imag(extrema)) < 1e-9) & (np.real(extrema) >= 0) & (np.real(extrema) <= 1)])
-    return float(np.abs(polynomial(inside)).max()) * (1.0 + 1e-9)
-
-
-_BRIER_THIRD = _brier_third()
-# The largest derivative of s (1 - s), where s = 1/2 +- 1 / sqrt(12).
-_LOGISTIC_THIRD = 1.0 / (6.0 * np.sqrt(3.0))
-
-
-def _log_of_mean(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    return -xlogy(y, mean) - xlogy(1.0 - y, 1.0 - mean)
-
-
-def _smooth(third: Bound) -> Bound:
-    """Return the bound max |l_3| h^3 / 24 from ``third(y, low, high)``, a bound on the third derivative in the margin."""
-    return lambda y, low, high: third(y, low, high) * ((high - low) / 2.0) ** 3 / 24.0
-
-
-def _kinked(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    r"""Bound the parabola's error for a function with a kink at y.
-
-    Up to a straight line it is :math:`h\, (x - t)_+` for x in [-1, 1]. The difference to the parabola p is a parabola on both sides of t, and
-    largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). The error is 0 where the kink is outside.
-    """
-    half = (high - low) / 2.0
-    t = np.clip((y - (high + low) / 2.0) / half, -1.0, 1.0)
-    c = np.sqrt(0.75)
-    left, middle, right = (np.maximum(x - t, 0.0) for x in (-c, 0.0, c))
-    slope, curvature = (right - left) / (2.0 * c), (right - 2.0 * middle + left) / (2.0 * c**2)
-    bent = np.where(curvature > 0.0, curvature, 1.0)
-    flat, steep = np.clip(-slope / (2.0 * bent), -1.0, t), np.clip((1.0 - slope) / (2.0 * bent), t, 1.0)
-    error = lambda x: np.abs(np.maximum(x - t, 0.0) - middle - slope * x - curvature * x**2)  # noqa: E731
-    return half * np.max([error(x) for x in (-1.0, t, 1.0, flat, steep)], axis=0)
-
-
-def _pinball(level: float) -> Loss:
-    def value(y: np.ndarray, m: np.ndarray) -> np.ndarray:
-        return np.maximum(level * (y - m), (level - 1.0) * (y - m))
-
-    def quantile(y: np.ndarray, weights: np.ndarray) -> float:
-        order = np.argsort(y, kind="stable")
-        cumulated = np.cumsum(weights[order])
-        # The weighted quantile minimises the pinball loss among constants.
-        return float(y[order][np.searchsorted(cumulated, level * cumulated[-1])])
-
-    anything = lambda y: np.ones(len(y), bool)  # noqa: E731
-    name = f"pinball D2 at {level:g}"
-    return Loss(name, value, lambda m: m, value, np.zeros_like, _kinked, anything, "a number", quantile)
-
-
-def _tweedie(power: float) -> Loss:
-    a, b = power - 1.0, 2.0 - power
-
-    def value(y: np.ndarray, m: np.ndarray) -> np.ndarray:
-        return y * np.exp(-a * m) / a + np.exp(b * m) / b
-
-    def third(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        # The larger of two terms, which have opposite signs.
-        return np.maximum(y * a**2 * np.exp(-a * low), b**2 * np.exp(b * high))
-
-    return Loss(
-        f"Tweedie D2 of power {power:g}",
-        value,
-        np.exp,
-        lambda y, mean: y * mean**-a / a + mean**b / b,
-        lambda y: y**b * (1.0 / a + 1.0 / b),
-        _smooth(third),
-        lambda y: y >= 0,
-        "0 or more",
-    )
-
-
-def loss_form(name: str, level: float | None, power: float | None) -> Loss:
-    """Return a loss by name; only quantiles take ``level``, only Tweedie's deviance takes ``power``."""
-    for given, word, owner in ((level, "level", "pinball"), (power, "power", "tweedie")):
-        if given is not None and name != owner:
-            raise InputError(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}")
-    if name == "pinball":
-        return _pinball(_between(0.0, 0.5 if level is None else level, 1.0, "level"))
-    if name == "tweedie":
-        return _tweedie(_between(1.0, 1.5 if power is None else power, 2.0, "power"))
-    return LOSSES[name]
-
-
-def _between(least: float, value: float, most: float, name: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least < value < most:
-        raise InputError(f"`{name}` must be a number in ({least:g}, {most:g})", f"Got {value!r}")
-    return float(value)
-
-
-LOSSES = {
-    "log_loss": Loss(
-        "McFadden R2",
-        lambda y, m: np.logaddexp(0.0, m) - y * m,
-        expit,
-        _log_of_mean,
-        lambda y: np.zeros_like(y),
-        _smooth(lambda y, low, high: np.full_like(low, _LOGISTIC_THIRD)),
-        lambda y: (y == 0) | (y == 1),
-        "0 or 1",
-    ),
-    "brier": Loss(
-        "Brier skill score",
-        lambda y, m: (y - expit(m)) ** 2,
-        expit,
-        lambda y, mean: (y - mean) ** 2,
-        lambda y: np.zeros_like(y),
-        _smooth(lambda y, low, high: np.full_like(low, _BRIER_THIRD)),
-        lambda y: (y == 0) | (y == 1),
-        "0 or 1",
-    ),
-    "poisson": Loss(
-        "Poisson D2",
-        lambda y, m: np.exp(m) - y * m,
-        np.exp,
-        lambda y, mean: mean - xlogy(y, mean),
-        lambda y: y - xlogy(y, y),
-        _smooth(lambda y, low, high: np.exp(high)),
-        lambda y: y >= 0,
-        "0 or more",
-    ),
-    "gamma": Loss(
-        "gamma D2",
-        lambda y, m: y * np.exp(-m) + m,
-        np.exp,
-        lambda y, mean: y / mean + np.log(mean),
-        lambda y: 1.0 + np.log(y),
-        _smooth(lambda y, low, high: y * np.exp(-low)),
-        lambda y: y > 0,
-        "positive",
-    ),
-}
-
-
 TABLE_VALUES = 2**21  # values of a table of some rows and all coalitions
 FLAT = 1e-10  # curvature of a parabola at least, relative to its slope over the interval
-
-
-class TreeGame:
-    """Evaluate one tree on some rows and all coalitions of its players."""
-
-    def __init__(self, layout: EnsembleLayout, tree: int) -> None:
-        trees, arrays = layout.trees, layout.arrays
-        self.nodes = slice(int(trees.tree_start[tree]), int(trees.tree_start[tree + 1]))
-        self.trees, self.tree, self.layout, self.shares = trees, tree, layout, arrays.share[self.nodes]
-        is_leaf = trees.feature[self.nodes] < 0
-        self.player_of_node = arrays.player_of_node[self.nodes]
-        self.players = np.unique(self.player_of_node[~is_leaf])
-        leaves = arrays.value[self.nodes][is_leaf]
-        self.low, self.high = float(leaves.min()), float(leaves.max())
-
-    def values(self, went_left: np.ndarray) -> np.ndarray:
-        """Return f_S (n_rows, 2^n_players) from decisions (n_rows, n_nodes of the tree)."""
-        inside = all_masks(len(self.players)).T  # (n_players, 2^n_players)
-        return self._below(0, went_left, inside)
-
-    def _below(self, node: int, went_left: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        start, trees = self.nodes.start, self.trees
-        if trees.feature[start + node] < 0:
-            # Of shape (1, 1): a leaf is the same for all rows and coalitions, and broadcasting spreads it only where it must.
-            return np.full((1, 1), trees.value[start + node, 0])
-        left, right = (int(child[start + node]) - start for child in (trees.left, trees.right))
-        below = [self._below(child, went_left, inside) for child in (left, right)]
-        averaged = self.shares[left] * below[0] + self.shares[right] * below[1]
-        followed = np.where(went_left[:, node, None], *below)
-        known = inside[np.searchsorted(self.players, self.player_of_node[node])]
-        return np.where(known[None], followed, averaged)
-
-
-def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np.ndarray:
-    """Return each row's shares (n_rows, n_players of the tree) of the loss."""
-    n, semivalue = len(game.players), find("shapley")
-    shares, decided = np.zeros((len(y), n)), tree_decisions(game.layout, game.tree)
-    # 2^n coalitions of each row: fewer rows at a time for trees of more players.
-    for rows in slices(len(y), TABLE_VALUES >> n):
-        f = np.broadcast_to(game.values(decided[rows]), (rows.stop - rows.start, 2**n))
-        table = loss.value(y[rows, None], met[rows, None] + f)[:, :, None]
-        for j in range(n):
-            shares[rows, j] = set_values(table, (j,), semivalue, 1, n)[:, 0]
-    return shares
-
-
-def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's shares of the parabola, and the error (n_rows,) of its game."""
-    middle, half = (game.high + game.low) / 2.0, (game.high - game.low) / 2.0
-    # The players of a constant tree do not change the loss.
-    if half == 0.0:
-        return np.zeros((len(y), game.layout.n_players)), np.zeros(len(y))
-    points = half * np.cos(np.pi * np.array([1.0, 3.0, 5.0]) / 6.0)
-    at = loss.value(y[:, None], met[:, None] + middle + points)
-    slope = (at[:, 0] - at[:, 2]) / (points[0] - points[2])
-    curvature = (at[:, 0] - 2.0 * at[:, 1] + at[:, 2]) / (2.0 * points[0] ** 2)
-    # Where the loss is nearly straight, slope over curvature overflows: a slight bend is added, and counted in ``off``.
-    flattest = FLAT * np.abs(slope) / half + np.finfo(float).tiny
-    weight = np.where(np.abs(curvature) < flattest, flattest, curvature)  # a residual is slope over curvature
-    shares = residual_rows(game.layout, middle - slope / (2.0 * weight), weight, False, chosen=(game.tree, game.tree + 1))
-    off = loss.missed(y, met + game.low, met + game.high) + np.abs(weight - curvature) * half**2
-    return shares, off
-
-
 MAX_TABLE_PLAYERS = 10  # of one tree: 1024 coalitions of each row
 METHODS = ("auto", "tables", "parabolas")
 
@@ -392,28 +168,6 @@ def decompose_loss(
     )
 
 
-def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tuple[float, float], float, np.ndarray]:
-    """Return values (n_players,), losses with no and all players, a bound on the error of v(S), and margins (n_rows,)."""
-    layout, weights, y = problem.layout, problem.weights, problem.y
-    trees = problem.ensemble.trees
-    met, leaves = np.full(len(y), float(trees.constant[0])), apply(trees, problem.numbers)
-    shares, ends, error = np.zeros(len(problem.players)), np.zeros(2), 0.0
-    for k in range(trees.n_trees):
-        game = TreeGame(layout, k)
-        empty, full = layout.arrays.empty[k], trees.value[leaves[:, k], 0]
-        # Shares of a tree must add up to its loss with all players less that with none.
-        ends += [np.sum(weights * form.value(y, met + f)) for f in (empty, full)]
-        if method == "tables" or (method == "auto" and len(game.players) <= MAX_TABLE_PLAYERS):
-            rows = table_rows(game, form, y, met)
-            shares[game.players] += weights @ rows
-        else:
-            rows, off = parabola_rows(game, form, y, met)
-            shares += weights @ rows
-            error += float(weights @ off)
-        met += full
-    return shares, (float(ends[0]), float(ends[1])), error, met
-
-
 def _prepare(
     model: Model,
     X: TableLike,
@@ -455,3 +209,247 @@ def _loss_of(ensemble: TreeModel, loss: str) -> str:
         do = f"Use loss={' or '.join(map(repr, known))}"
         raise InputError(f"loss={loss!r} does not suit trees that add up to {ensemble.unit}", do=do)
     return loss
+
+
+def _solve(problem: R2Problem, form: Loss, method: str) -> tuple[np.ndarray, tuple[float, float], float, np.ndarray]:
+    """Return values (n_players,), losses with no and all players, a bound on the error of v(S), and margins (n_rows,)."""
+    layout, weights, y = problem.layout, problem.weights, problem.y
+    trees = problem.ensemble.trees
+    met, leaves = np.full(len(y), float(trees.constant[0])), apply(trees, problem.numbers)
+    shares, ends, error = np.zeros(len(problem.players)), np.zeros(2), 0.0
+    for k in range(trees.n_trees):
+        game = TreeGame(layout, k)
+        empty, full = layout.arrays.empty[k], trees.value[leaves[:, k], 0]
+        # Shares of a tree must add up to its loss with all players less that with none.
+        ends += [np.sum(weights * form.value(y, met + f)) for f in (empty, full)]
+        if method == "tables" or (method == "auto" and len(game.players) <= MAX_TABLE_PLAYERS):
+            rows = table_rows(game, form, y, met)
+            shares[game.players] += weights @ rows
+        else:
+            rows, off = parabola_rows(game, form, y, met)
+            shares += weights @ rows
+            error += float(weights @ off)
+        met += full
+    return shares, (float(ends[0]), float(ends[1])), error, met
+
+
+class TreeGame:
+    """Evaluate one tree on some rows and all coalitions of its players."""
+
+    def __init__(self, layout: EnsembleLayout, tree: int) -> None:
+        trees, arrays = layout.trees, layout.arrays
+        self.nodes = slice(int(trees.tree_start[tree]), int(trees.tree_start[tree + 1]))
+        self.trees, self.tree, self.layout, self.shares = trees, tree, layout, arrays.share[self.nodes]
+        is_leaf = trees.feature[self.nodes] < 0
+        self.player_of_node = arrays.player_of_node[self.nodes]
+        self.players = np.unique(self.player_of_node[~is_leaf])
+        leaves = arrays.value[self.nodes][is_leaf]
+        self.low, self.high = float(leaves.min()), float(leaves.max())
+
+    def values(self, went_left: np.ndarray) -> np.ndarray:
+        """Return f_S (n_rows, 2^n_players) from decisions (n_rows, n_nodes of the tree)."""
+        inside = all_masks(len(self.players)).T  # (n_players, 2^n_players)
+        return self._below(0, went_left, inside)
+
+    def _below(self, node: int, went_left: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        start, trees = self.nodes.start, self.trees
+        if trees.feature[start + node] < 0:
+            # Of shape (1, 1): a leaf is the same for all rows and coalitions, and broadcasting spreads it only where it must.
+            return np.full((1, 1), trees.value[start + node, 0])
+        left, right = (int(child[start + node]) - start for child in (trees.left, trees.right))
+        below = [self._below(child, went_left, inside) for child in (left, right)]
+        averaged = self.shares[left] * below[0] + self.shares[right] * below[1]
+        followed = np.where(went_left[:, node, None], *below)
+        known = inside[np.searchsorted(self.players, self.player_of_node[node])]
+        return np.where(known[None], followed, averaged)
+
+
+def table_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> np.ndarray:
+    """Return each row's shares (n_rows, n_players of the tree) of the loss."""
+    n, semivalue = len(game.players), find("shapley")
+    shares, decided = np.zeros((len(y), n)), tree_decisions(game.layout, game.tree)
+    # 2^n coalitions of each row: fewer rows at a time for trees of more players.
+    for rows in slices(len(y), TABLE_VALUES >> n):
+        f = np.broadcast_to(game.values(decided[rows]), (rows.stop - rows.start, 2**n))
+        table = loss.value(y[rows, None], met[rows, None] + f)[:, :, None]
+        for j in range(n):
+            shares[rows, j] = set_values(table, (j,), semivalue, 1, n)[:, 0]
+    return shares
+
+
+def parabola_rows(game: TreeGame, loss: Loss, y: np.ndarray, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's shares of the parabola, and the error (n_rows,) of its game."""
+    middle, half = (game.high + game.low) / 2.0, (game.high - game.low) / 2.0
+    # The players of a constant tree do not change the loss.
+    if half == 0.0:
+        return np.zeros((len(y), game.layout.n_players)), np.zeros(len(y))
+    points = half * np.cos(np.pi * np.array([1.0, 3.0, 5.0]) / 6.0)
+    at = loss.value(y[:, None], met[:, None] + middle + points)
+    slope = (at[:, 0] - at[:, 2]) / (points[0] - points[2])
+    curvature = (at[:, 0] - 2.0 * at[:, 1] + at[:, 2]) / (2.0 * points[0] ** 2)
+    # Where the loss is nearly straight, slope over curvature overflows: a slight bend is added, and counted in ``off``.
+    flattest = FLAT * np.abs(slope) / half + np.finfo(float).tiny
+    weight = np.where(np.abs(curvature) < flattest, flattest, curvature)  # a residual is slope over curvature
+    shares = residual_rows(game.layout, middle - slope / (2.0 * weight), weight, False, chosen=(game.tree, game.tree + 1))
+    off = loss.missed(y, met + game.low, met + game.high) + np.abs(weight - curvature) * half**2
+    return shares, off
+
+
+@dataclass(frozen=True)
+class Loss:
+    r"""Define a loss l(y, m) of a target and a margin."""
+
+    statistic: str  # name of :math:`1 - (L - L_{sat}) / (L_0 - L_{sat})`
+    value: Pointwise  # l(y, m), of broadcast arrays
+    response: Callable[[np.ndarray], np.ndarray]  # the prediction that a margin stands for
+    best: Pointwise  # loss (n_rows,) of the best constant prediction, which is ``constant(y, weights)``
+    saturated: Callable[[np.ndarray], np.ndarray]  # loss of a perfect prediction
+    # ``missed(y, low, high)``, how far the parabola through the three Chebyshev points of [low, high] can be off l within
+    missed: Bound
+    valid: Callable[[np.ndarray], np.ndarray]  # whether each y is one that the loss knows
+    needs: str  # what y must be, for messages
+    # the best constant prediction for weighted rows: the mean but for quantiles
+    constant: Callable[[np.ndarray, np.ndarray], float] = lambda y, weights: float(np.average(y, weights=weights))
+
+
+def _brier_third() -> float:
+    r"""Return the largest \|d^3 (y - s)^2 / dm^3\| for y in {0, 1} and s = expit(m), from the extrema of a polynomial in s.
+
+    For y = 0 it is :math:`8 s^2 - 38 s^3 + 54 s^4 - 24 s^5` by s' = s (1 - s); y = 1 is its mirror image.
+    """
+    polynomial = np.polynomial.Polynomial([0.0, 0.0, 8.0, -38.0, 54.0, -24.0])
+    extrema = polynomial.deriv().roots()
+    inside = np.real(extrema[(np.abs(np.imag(extrema)) < 1e-9) & (np.real(extrema) >= 0) & (np.real(extrema) <= 1)])
+    return float(np.abs(polynomial(inside)).max()) * (1.0 + 1e-9)
+
+
+_BRIER_THIRD = _brier_third()
+
+
+# The largest derivative of s (1 - s), where s = 1/2 +- 1 / sqrt(12).
+_LOGISTIC_THIRD = 1.0 / (6.0 * np.sqrt(3.0))
+
+
+def _log_of_mean(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return -xlogy(y, mean) - xlogy(1.0 - y, 1.0 - mean)
+
+
+def _smooth(third: Bound) -> Bound:
+    """Return the bound max |l_3| h^3 / 24 from ``third(y, low, high)``, a bound on the third derivative in the margin."""
+    return lambda y, low, high: third(y, low, high) * ((high - low) / 2.0) ** 3 / 24.0
+
+
+def _kinked(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    r"""Bound the parabola's error for a function with a kink at y.
+
+    Up to a straight line it is :math:`h\, (x - t)_+` for x in [-1, 1]. The difference to the parabola p is a parabola on both sides of t, and
+    largest at -1, t, 1 or where p' = 0 (left of t) or p' = 1 (right of it). The error is 0 where the kink is outside.
+    """
+    half = (high - low) / 2.0
+    t = np.clip((y - (high + low) / 2.0) / half, -1.0, 1.0)
+    c = np.sqrt(0.75)
+    left, middle, right = (np.maximum(x - t, 0.0) for x in (-c, 0.0, c))
+    slope, curvature = (right - left) / (2.0 * c), (right - 2.0 * middle + left) / (2.0 * c**2)
+    bent = np.where(curvature > 0.0, curvature, 1.0)
+    flat, steep = np.clip(-slope / (2.0 * bent), -1.0, t), np.clip((1.0 - slope) / (2.0 * bent), t, 1.0)
+    error = lambda x: np.abs(np.maximum(x - t, 0.0) - middle - slope * x - curvature * x**2)  # noqa: E731
+    return half * np.max([error(x) for x in (-1.0, t, 1.0, flat, steep)], axis=0)
+
+
+def _pinball(level: float) -> Loss:
+    def value(y: np.ndarray, m: np.ndarray) -> np.ndarray:
+        return np.maximum(level * (y - m), (level - 1.0) * (y - m))
+
+    def quantile(y: np.ndarray, weights: np.ndarray) -> float:
+        order = np.argsort(y, kind="stable")
+        cumulated = np.cumsum(weights[order])
+        # The weighted quantile minimises the pinball loss among constants.
+        return float(y[order][np.searchsorted(cumulated, level * cumulated[-1])])
+
+    anything = lambda y: np.ones(len(y), bool)  # noqa: E731
+    name = f"pinball D2 at {level:g}"
+    return Loss(name, value, lambda m: m, value, np.zeros_like, _kinked, anything, "a number", quantile)
+
+
+def _tweedie(power: float) -> Loss:
+    a, b = power - 1.0, 2.0 - power
+
+    def value(y: np.ndarray, m: np.ndarray) -> np.ndarray:
+        return y * np.exp(-a * m) / a + np.exp(b * m) / b
+
+    def third(y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        # The larger of two terms, which have opposite signs.
+        return np.maximum(y * a**2 * np.exp(-a * low), b**2 * np.exp(b * high))
+
+    return Loss(
+        f"Tweedie D2 of power {power:g}",
+        value,
+        np.exp,
+        lambda y, mean: y * mean**-a / a + mean**b / b,
+        lambda y: y**b * (1.0 / a + 1.0 / b),
+        _smooth(third),
+        lambda y: y >= 0,
+        "0 or more",
+    )
+
+
+def loss_form(name: str, level: float | None, power: float | None) -> Loss:
+    """Return a loss by name; only quantiles take ``level``, only Tweedie's deviance takes ``power``."""
+    for given, word, owner in ((level, "level", "pinball"), (power, "power", "tweedie")):
+        if given is not None and name != owner:
+            raise InputError(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}")
+    if name == "pinball":
+        return _pinball(_between(0.0, 0.5 if level is None else level, 1.0, "level"))
+    if name == "tweedie":
+        return _tweedie(_between(1.0, 1.5 if power is None else power, 2.0, "power"))
+    return LOSSES[name]
+
+
+def _between(least: float, value: float, most: float, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not least < value < most:
+        raise InputError(f"`{name}` must be a number in ({least:g}, {most:g})", f"Got {value!r}")
+    return float(value)
+
+
+LOSSES = {
+    "log_loss": Loss(
+        "McFadden R2",
+        lambda y, m: np.logaddexp(0.0, m) - y * m,
+        expit,
+        _log_of_mean,
+        lambda y: np.zeros_like(y),
+        _smooth(lambda y, low, high: np.full_like(low, _LOGISTIC_THIRD)),
+        lambda y: (y == 0) | (y == 1),
+        "0 or 1",
+    ),
+    "brier": Loss(
+        "Brier skill score",
+        lambda y, m: (y - expit(m)) ** 2,
+        expit,
+        lambda y, mean: (y - mean) ** 2,
+        lambda y: np.zeros_like(y),
+        _smooth(lambda y, low, high: np.full_like(low, _BRIER_THIRD)),
+        lambda y: (y == 0) | (y == 1),
+        "0 or 1",
+    ),
+    "poisson": Loss(
+        "Poisson D2",
+        lambda y, m: np.exp(m) - y * m,
+        np.exp,
+        lambda y, mean: mean - xlogy(y, mean),
+        lambda y: y - xlogy(y, y),
+        _smooth(lambda y, low, high: np.exp(high)),
+        lambda y: y >= 0,
+        "0 or more",
+    ),
+    "gamma": Loss(
+        "gamma D2",
+        lambda y, m: y * np.exp(-m) + m,
+        np.exp,
+        lambda y, mean: y / mean + np.log(mean),
+        lambda y: 1.0 + np.log(y),
+        _smooth(lambda y, low, high: y * np.exp(-low)),
+        lambda y: y > 0,
+        "positive",
+    ),
+}

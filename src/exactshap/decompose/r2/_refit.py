@@ -1,4 +1,4 @@
-r"""Decompose R2 by refitting least squares on every subset of columns (LMG, general dominance).
+r"""Decompose R2 by refits on every subset of columns (LMG, general dominance).
 
 .. math:: v(S) = \max_b R^2(y, X_S b), \qquad \phi_j = \sum_{S \not\ni j} \frac{s! (m - s - 1)!}{m!} (v(S \cup j) - v(S))
 
