@@ -30,86 +30,11 @@ from exactshap.kernels import Custom, Kernel
 from exactshap.semivalues import find
 from exactshap.solvers.product import gauss_rule, set_sums
 
-
-def squared_shares(h: np.ndarray) -> np.ndarray:
-    """Return the sums (n_rows, d, d) over U with i and j of prod h_U / |U|^2, for h (n_rows, d) >= 0."""
-    u, weights = log_rule(-(-h.shape[1] // 2))
-    # (n_rows, n_nodes, d), at least 1, so that dividing by them is stable
-    factors = 1.0 + u[None, :, None] * h[:, None, :]
-    product = weights * factors.prod(axis=2)
-    ratios = h[:, None, :] / factors
-    found: np.ndarray = (ratios * (u * product)[:, :, None]).transpose(0, 2, 1) @ ratios
-    j = np.arange(h.shape[1])
-    found[:, j, j] = np.einsum("rq,rqj->rj", product, ratios)
-    return found
-
-
-@functools.lru_cache(maxsize=64)
-def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the Gauss rule of the weight :math:`-\ln u` on [0, 1], exact to degree ``2 n_nodes - 1``.
-
-    The weight is the density of a product of two uniform numbers: a product of two Gauss-Legendre rules has its moments, and
-    Lanczos' recursion (Gragg and Harrod 1984) reduces it to ``n_nodes`` nodes.
-    """
-    t, w = find("shapley").rule(degree=2 * n_nodes - 1)
-    # Nodes of rules ascend, so that the last product is the largest
-    nodes, weights, _ = gauss_rule(np.outer(t, t).ravel(), np.outer(w, w).ravel(), n_nodes)
-    return nodes, weights
-
-
-@dataclass(frozen=True, eq=False)
-class FanovaValues:
-    """Hold the distribution of Shapley values of the functional components.
-
-    Attributes
-    ----------
-    values : array of shape (n_rows, n_features)
-        Posterior means, in units of the target.
-    covariance : array of shape (n_rows, n_features, n_features)
-        Exact posterior covariance, in squared units.
-    baseline : float
-        Posterior mean of the constant component; 0 where it is shared ("normalized").
-    residual : array of shape (n_rows,)
-        Posterior mean of f(x) - baseline - sum of values.
-    covariance_residual : array of shape (n_rows,)
-        Posterior variance of f(x) - f_empty (of f(x)), computed independently, less the sum of the covariance.
-    """
-
-    values: np.ndarray
-    covariance: np.ndarray
-    baseline: float
-    residual: np.ndarray
-    covariance_residual: np.ndarray
-
-    @property
-    def std(self) -> np.ndarray:
-        """Return standard deviations, (n_rows, n_features)."""
-        return np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class FanovaEffects:
-    """Hold Shapley effects: the function's variance, split over the columns.
-
-    Attributes
-    ----------
-    of_mean, total_of_mean : array of shape (n_features,), float
-        Effects of the posterior mean, and its variance over the product of the columns' distributions, computed independently.
-    expected, expected_total : array of shape (n_features,), float
-        Posterior expectation of the effects and of the variance, larger by the posterior uncertainty.
-    """
-
-    of_mean: np.ndarray
-    total_of_mean: float
-    expected: np.ndarray
-    expected_total: float
-
-
 # Candidate length scales, as multiples of median distances.
 WIDTHS = (0.5, 1.0, 2.0)
 # Candidate strengths of interactions, c of the kernel, half a decade apart.
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)
-# Candidate variances of the noise, relative to that of the process.
+# Smallest variance of the noise that is tried, relative to that of the process.
 SMALLEST_NOISE = 1e-8
 
 
@@ -341,6 +266,80 @@ class FanovaGaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc
         if not is_width(self.strength):
             raise InputError("The 'strength' parameter must be > 0 or 'auto'", f"Got {self.strength!r}")
         return (float(self.strength),)
+
+
+@dataclass(frozen=True, eq=False)
+class FanovaValues:
+    """Hold the distribution of Shapley values of the functional components.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows, n_features)
+        Posterior means, in units of the target.
+    covariance : array of shape (n_rows, n_features, n_features)
+        Exact posterior covariance, in squared units.
+    baseline : float
+        Posterior mean of the constant component; 0 where it is shared ("normalized").
+    residual : array of shape (n_rows,)
+        Posterior mean of f(x) - baseline - sum of values.
+    covariance_residual : array of shape (n_rows,)
+        Posterior variance of f(x) - f_empty (of f(x)), computed independently, less the sum of the covariance.
+    """
+
+    values: np.ndarray
+    covariance: np.ndarray
+    baseline: float
+    residual: np.ndarray
+    covariance_residual: np.ndarray
+
+    @property
+    def std(self) -> np.ndarray:
+        """Return standard deviations, (n_rows, n_features)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class FanovaEffects:
+    """Hold Shapley effects: the function's variance, split over the columns.
+
+    Attributes
+    ----------
+    of_mean, total_of_mean : array of shape (n_features,), float
+        Effects of the posterior mean, and its variance over the product of the columns' distributions, computed independently.
+    expected, expected_total : array of shape (n_features,), float
+        Posterior expectation of the effects and of the variance, larger by the posterior uncertainty.
+    """
+
+    of_mean: np.ndarray
+    total_of_mean: float
+    expected: np.ndarray
+    expected_total: float
+
+
+def squared_shares(h: np.ndarray) -> np.ndarray:
+    """Return the sums (n_rows, d, d) over U with i and j of prod h_U / |U|^2, for h (n_rows, d) >= 0."""
+    u, weights = log_rule(-(-h.shape[1] // 2))
+    # (n_rows, n_nodes, d), at least 1, so that dividing by them is stable
+    factors = 1.0 + u[None, :, None] * h[:, None, :]
+    product = weights * factors.prod(axis=2)
+    ratios = h[:, None, :] / factors
+    found: np.ndarray = (ratios * (u * product)[:, :, None]).transpose(0, 2, 1) @ ratios
+    j = np.arange(h.shape[1])
+    found[:, j, j] = np.einsum("rq,rqj->rj", product, ratios)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def log_rule(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return the Gauss rule of the weight :math:`-\ln u` on [0, 1], exact to degree ``2 n_nodes - 1``.
+
+    The weight is the density of a product of two uniform numbers: a product of two Gauss-Legendre rules has its moments, and
+    Lanczos' recursion (Gragg and Harrod 1984) reduces it to ``n_nodes`` nodes.
+    """
+    t, w = find("shapley").rule(degree=2 * n_nodes - 1)
+    # Nodes of rules ascend, so that the last product is the largest
+    nodes, weights, _ = gauss_rule(np.outer(t, t).ravel(), np.outer(w, w).ravel(), n_nodes)
+    return nodes, weights
 
 
 def _gauss(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:

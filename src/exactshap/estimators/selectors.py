@@ -1,4 +1,4 @@
-"""Select columns: those that hold most of the dependence on the target, or matter more to a model than permuted copies."""
+"""Select columns by dependence on the target, or importance beyond permuted copies."""
 
 from __future__ import annotations
 

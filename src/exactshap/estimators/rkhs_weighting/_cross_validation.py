@@ -1,4 +1,4 @@
-r"""Cross-validate the penalty of an RKHS weighting, all penalties and folds from one pass over the features.
+r"""Cross-validate the penalty of an RKHS weighting, in one pass over features.
 
 The random parameters are the same in every fold, so that a fold's normal equations are those of all rows less its own:
 
@@ -36,64 +36,7 @@ from exactshap.estimators.rkhs_weighting._problem import (
 from exactshap.estimators.rkhs_weighting._regressor import RKHSWeightingRegressor
 
 Fold = tuple[np.ndarray, np.ndarray]
-
-
-def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], *, intercept: bool) -> np.ndarray:
-    """Return the R2 of the rows held out, of shape (n_alphas, n_folds).
-
-    ``folds`` are pairs (training rows, rows held out) that hold out every row once. Costs O(n T^2 + n_alphas n_folds T^3 / 3)
-    for n rows and T terms and keeps (n_folds + 3) T^2 numbers; with fewer rows than terms O(n_alphas (T n^2 + n_folds n^3 / 3))
-    and a few n T numbers, and T^3 / 3 for every penalty if all terms see the same columns.
-    """
-    from scipy.linalg import LinAlgError
-
-    held = np.sort(np.concatenate([out for _, out in folds]))
-    for f, rows in enumerate(rows for fold in folds for rows in fold):
-        if not problem.weights[rows].any():
-            where = f"the rows that fold {f // 2} {'holds out' if f % 2 else 'fits to'}"
-            raise InputError(
-                "Every fold needs weights above 0", f"All are 0 in {where}", "Shuffle the folds, or drop rows without weight"
-            )
-    if not np.array_equal(held, np.arange(len(problem.X))):
-        raise InputError(
-            "The folds must hold out every row once", f"Got {len(held)} rows held out of {len(problem.X)}", "Use KFold"
-        )
-    if len(problem.X) < problem.n_terms:
-        try:
-            return np.array([list(_by_rows(replace(problem, alpha=alpha), folds, intercept)) for alpha in alphas])
-        except LinAlgError:  # a penalty is numerically semi-definite
-            pass
-    return _by_terms(problem, alphas, folds, intercept)
-
-
-def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], intercept: bool) -> np.ndarray:
-    """Return the scores from sums over the rows of each fold: fewer terms than rows."""
-    parts = [NormalEquations.of(problem.take(out)) for _, out in folds]
-    everything = functools.reduce(operator.add, parts)
-    scores = np.empty((len(alphas), len(folds)))
-    for f, part in enumerate(parts):
-        used = everything - part
-        for i, alpha in enumerate(alphas):
-            scores[i, f] = part.score(*used.solve(replace(problem, alpha=alpha), centred=intercept))
-    return scores
-
-
-def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) -> Iterator[float]:
-    """Yield the score of each fold from kernel values of the rows: fewer rows than terms."""
-    root = np.sqrt(problem.weights)
-    K = row_kernel((Z for _, _, Z in problem.whitened()), len(problem.X))
-    for train, out in folds:
-        total = float(problem.weights[train].sum())
-        center = float(problem.weights[train] @ problem.y[train]) / total if intercept else 0.0
-        c = solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
-        # Residuals are m c; the intercept is their mean, as in fit
-        offset = center + float(root[train] @ c) if intercept else 0.0
-        predicted = K[np.ix_(out, train)] @ c  # times the root of the weight
-        y, w = problem.y[out], problem.weights[out]
-        errors = ((root[out] * (y - offset) - predicted) ** 2).sum()
-        yield r2(float(errors), float(w @ (y - np.average(y, weights=w)) ** 2))
-
-
+# Penalties that are tried by default.
 ALPHAS = tuple(10.0**power for power in range(-9, -1))
 
 
@@ -162,3 +105,59 @@ class RKHSWeightingCV(RKHSWeightingRegressor):
         means = self.cv_scores_.mean(axis=1)
         self.alpha_, self.best_score_ = alphas[int(np.argmax(means))], float(means.max())
         return least_squares(replace(problem, alpha=self.alpha_))
+
+
+def path_scores(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], *, intercept: bool) -> np.ndarray:
+    """Return the R2 of the rows held out, of shape (n_alphas, n_folds).
+
+    ``folds`` are pairs (training rows, rows held out) that hold out every row once. Costs O(n T^2 + n_alphas n_folds T^3 / 3)
+    for n rows and T terms and keeps (n_folds + 3) T^2 numbers; with fewer rows than terms O(n_alphas (T n^2 + n_folds n^3 / 3))
+    and a few n T numbers, and T^3 / 3 for every penalty if all terms see the same columns.
+    """
+    from scipy.linalg import LinAlgError
+
+    held = np.sort(np.concatenate([out for _, out in folds]))
+    for f, rows in enumerate(rows for fold in folds for rows in fold):
+        if not problem.weights[rows].any():
+            where = f"the rows that fold {f // 2} {'holds out' if f % 2 else 'fits to'}"
+            raise InputError(
+                "Every fold needs weights above 0", f"All are 0 in {where}", "Shuffle the folds, or drop rows without weight"
+            )
+    if not np.array_equal(held, np.arange(len(problem.X))):
+        raise InputError(
+            "The folds must hold out every row once", f"Got {len(held)} rows held out of {len(problem.X)}", "Use KFold"
+        )
+    if len(problem.X) < problem.n_terms:
+        try:
+            return np.array([list(_by_rows(replace(problem, alpha=alpha), folds, intercept)) for alpha in alphas])
+        except LinAlgError:  # a penalty is numerically semi-definite
+            pass
+    return _by_terms(problem, alphas, folds, intercept)
+
+
+def _by_terms(problem: WeightingProblem, alphas: Sequence[float], folds: Sequence[Fold], intercept: bool) -> np.ndarray:
+    """Return the scores from sums over the rows of each fold: fewer terms than rows."""
+    parts = [NormalEquations.of(problem.take(out)) for _, out in folds]
+    everything = functools.reduce(operator.add, parts)
+    scores = np.empty((len(alphas), len(folds)))
+    for f, part in enumerate(parts):
+        used = everything - part
+        for i, alpha in enumerate(alphas):
+            scores[i, f] = part.score(*used.solve(replace(problem, alpha=alpha), centred=intercept))
+    return scores
+
+
+def _by_rows(problem: WeightingProblem, folds: Sequence[Fold], intercept: bool) -> Iterator[float]:
+    """Yield the score of each fold from kernel values of the rows: fewer rows than terms."""
+    root = np.sqrt(problem.weights)
+    K = row_kernel((Z for _, _, Z in problem.whitened()), len(problem.X))
+    for train, out in folds:
+        total = float(problem.weights[train].sum())
+        center = float(problem.weights[train] @ problem.y[train]) / total if intercept else 0.0
+        c = solve_rows(K[np.ix_(train, train)], root[train] * (problem.y[train] - center), total)
+        # Residuals are m c; the intercept is their mean, as in fit
+        offset = center + float(root[train] @ c) if intercept else 0.0
+        predicted = K[np.ix_(out, train)] @ c  # times the root of the weight
+        y, w = problem.y[out], problem.weights[out]
+        errors = ((root[out] * (y - offset) - predicted) ** 2).sum()
+        yield r2(float(errors), float(w @ (y - np.average(y, weights=w)) ** 2))

@@ -13,9 +13,6 @@ import numpy as np
 from exactshap._runtime.checks import is_width
 from exactshap.errors import InputError
 
-# Values of one block of expectations: 16 MiB.
-BLOCK_VALUES = 2**21
-
 
 class Instantiation(ABC):
     r"""Define base predictor phi(w, x), kernel K(u, w) and distribution p.

@@ -1,4 +1,4 @@
-"""Solve the penalised least squares problem of an RKHS weighting in its random features."""
+"""Solve the penalised least squares of RKHS weightings in their random features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from typing import TypeVar
 import numpy as np
 
 from exactshap._runtime.slices import slices
-from exactshap.estimators.rkhs_weighting._instantiation import BLOCK_VALUES, Instantiation, checked
+from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, checked
+
+# Values of one block of expectations: 16 MiB.
+BLOCK_VALUES = 2**21
 
 
 @dataclass(frozen=True, eq=False)

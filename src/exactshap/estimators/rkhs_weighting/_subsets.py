@@ -1,4 +1,4 @@
-"""Define distributions over subsets of columns, which are the interactions of a weighting."""
+"""Define distributions over subsets of columns: the interactions of a weighting."""
 
 from __future__ import annotations
 

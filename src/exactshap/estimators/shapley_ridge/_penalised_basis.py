@@ -1,4 +1,4 @@
-"""Build what Shapley-regularised learners share: kernel, penalised functionals, and a basis of the training rows."""
+"""Build kernel, penalised functionals and a basis of the training rows."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ VALUE_FUNCTIONS = ("interventional", "observational")
 PREDICTED_VALUES = 2**23
 # Largest size of the functionals of a fit, in bytes.
 MAX_FUNCTIONAL_BYTES = 8.0 * 2**30
+# Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i; and the relative
+# standard error of a sampled one in Frobenius norm, None where it is exact
+Functionals = tuple[np.ndarray, float | None]
 
 
 @dataclass(eq=False, repr=False)
@@ -122,11 +125,6 @@ def _column(item: Any, n_features: int, names: Sequence[str] | None) -> int:
     if not isinstance(item, (int, np.integer)) or isinstance(item, bool) or not 0 <= item < n_features:
         raise InputError(f"`features` must hold column names or numbers in [0, {n_features})", f"Got {item!r}")
     return int(item)
-
-
-# Gamma (n_chosen, n, n): Gamma[a, i, q] is the value of column a at x_q for the kernel section of X_i; and the relative
-# standard error of a sampled one in Frobenius norm, None where it is exact
-Functionals = tuple[np.ndarray, float | None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Fit kernel ridge and kernel logistic regression with small Shapley values of chosen features."""
+"""Fit kernel ridge and logistic regression with small values of chosen features."""
 
 from __future__ import annotations
 
