@@ -1,4 +1,4 @@
-r"""Compare each explanation with the model that the user passed, by its documented call.
+r"""Compare each explanation with the user's model, by its documented call.
 
 **Sums.** The residual of a row is its prediction minus the baseline and the values, within a tolerance for rounding.
 
@@ -54,15 +54,14 @@ RANDOM_SETS = 16
 ROWS_BETWEEN_QUESTIONS = 5000
 QUESTIONS = 16  # indices and orders that are remembered as compared
 REASON_LENGTH = 300
-COMPARED_ROWS = 2**16  # at a time
+ROWS_AT_ONCE = 2**16  # in a comparison
 
 
 class Check(NamedTuple):
     """Hold the largest difference to the model's own predictions."""
 
-    # difference, tolerance: those of the worst case
-    difference: float = 0.0
-    tolerance: float = 0.0
+    difference: float = 0.0  # of the worst case
+    tolerance: float = 0.0  # of that case
     n_masks: int = 0  # how many coalitions were compared
     rows: tuple[int, ...] = ()  # the explained rows that they belong to
     reason: str = ""  # why nothing was compared
@@ -89,9 +88,9 @@ def worst_of(residual: np.ndarray, tolerance: np.ndarray | float) -> tuple[float
 
     A residual above its tolerance is worse than one that overflows with its tolerance, and that is worse than one within.
     """
-    if len(residual) > COMPARED_ROWS:
+    if len(residual) > ROWS_AT_ONCE:
         # The worst of the worst of some rows each: of millions of rows each array in between counts
-        blocks = slices(len(residual), COMPARED_ROWS)
+        blocks = slices(len(residual), ROWS_AT_ONCE)
         limits = (tolerance[block] if isinstance(tolerance, np.ndarray) else tolerance for block in blocks)
         parts = [worst_of(residual[block], limit) for block, limit in zip(blocks, limits, strict=True)]
         residual, tolerance = np.array(parts).T
@@ -126,9 +125,8 @@ class CheckRows:
 
     table: Table
     masks: np.ndarray  # bool (n, n_players): the coalition of each; the first ones are empty: rows of the background
-    # rows, references: (n,): where its columns come from
-    rows: np.ndarray
-    references: np.ndarray
+    rows: np.ndarray  # (n,): the explained row with the columns in its coalition
+    references: np.ndarray  # (n,): the background row with the others
     n_present: int  # how many are such rows of the background
     joins: bool  # whether the explained rows and these are one table for the model
     is_exact: bool  # whether the background's cells are unchanged: doubles become singles in a table of singles

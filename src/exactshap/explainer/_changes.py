@@ -1,4 +1,7 @@
-"""Compare explanations with those of the model as it is now, if it seems to have changed since it was read."""
+"""Notice models that changed since they were read.
+
+What is seen may be a cache only: explanations are compared with those of the model as it is now.
+"""
 
 from __future__ import annotations
 

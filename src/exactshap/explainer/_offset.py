@@ -1,4 +1,4 @@
-"""Add offsets of rows to the baseline, and to the model's own prediction."""
+"""Add offsets of rows to baselines and to the model's own predictions."""
 
 from __future__ import annotations
 

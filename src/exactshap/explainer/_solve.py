@@ -16,6 +16,14 @@ from exactshap.readers import Reader, refuse_missing_attribute
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Part, Rows, Solution, count_sets
 
+# of a block: its solutions by their first row, and the prediction of all of its rows
+Answer = tuple[list[tuple[int, Solution]], np.ndarray]
+# Rows of a block from which others have a separate call, which costs less than copying so many rows.
+OWN_CALL = 1024
+# Terms x background rows x rows from which on a request may take a minute: then its time is forecast if the first block takes long.
+LARGE = 1e8
+TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
+
 
 class Cut(NamedTuple):
     """Hold how rows are cut."""
@@ -28,10 +36,6 @@ class Cut(NamedTuple):
         """Yield the pieces of a block."""
         for start in range(block.start, block.stop, self.piece_rows):
             yield slice(start, min(start + self.piece_rows, block.stop))
-
-
-# Rows of a block from which others have a separate call, which costs less than copying so many rows.
-OWN_CALL = 1024
 
 
 def solve_rows(
@@ -69,11 +73,6 @@ def solve_rows(
         raise
 
 
-# Terms x background rows x rows from which on a request may take a minute: then its time is forecast if the first block takes long.
-LARGE = 1e8
-TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
-
-
 def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int) -> Callable[[], float] | None:
     """Return a forecast of a large request; functions say by their calls how far they are."""
     n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
@@ -104,10 +103,6 @@ def _joined(
         predictions[block.start : block.start + len(prediction)] = prediction
         report(block.stop)
     return rows.solution(), predictions
-
-
-# of a block: its solutions by their first row, and the prediction of all of its rows
-Answer = tuple[list[tuple[int, Solution]], np.ndarray]
 
 
 def _answers(

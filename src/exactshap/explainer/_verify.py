@@ -1,4 +1,4 @@
-"""Verify reading and solving of a model: slowly, thoroughly, independently of every fast path."""
+"""Verify reading and solving of a model, independently of every fast path."""
 
 from __future__ import annotations
 

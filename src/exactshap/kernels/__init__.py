@@ -1,4 +1,6 @@
-r"""Define kernels as sums of products of one-column factors, which make kernel machines product games.
+r"""Define kernels as sums of products of one-column factors.
+
+They make kernel machines product games:
 
 .. math:: k(x, x') = \sum_p s_p \prod_j k_{pj}(x_j, x'_j)
 

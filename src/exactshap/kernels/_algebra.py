@@ -1,4 +1,4 @@
-"""Define an algebra of kernels, which know their formulas and expansions; check their parameters."""
+"""Define an algebra of kernels with formulas and expansions; check their parameters."""
 
 from __future__ import annotations
 

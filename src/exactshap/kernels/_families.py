@@ -1,4 +1,4 @@
-"""Define the kernels: of the distance in each column, of the dot product, and radial ones, which are mixtures of Gaussians."""
+"""Define kernels of distances in columns, of dot products, and radial ones."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ from exactshap.kernels._algebra import (
     per_column,
 )
 from exactshap.kernels._component import Component, ScaledMixture
+
+# Shape / 16 rounding units, as tolerances allow for each unit more than 16 times
+_UNITS_OF_SHAPE = 16.0
+# Smoothness above which the mixture is more accurate than logarithms of Bessel functions
+_LARGEST_BESSEL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,12 +247,6 @@ class Polynomial(Kernel):
             ways //= math.factorial(int(power))
         amplitude = ways * self.gamma ** len(columns) * self.offset**rest
         return Component(amplitude=float(amplitude), powers=powers if len(columns) else None)
-
-
-# Shape / 16 rounding units, as tolerances allow for each unit more than 16 times
-_UNITS_OF_SHAPE = 16.0
-# Smoothness above which the mixture is more accurate than logarithms of Bessel functions
-_LARGEST_BESSEL = 10.0
 
 
 @dataclass(frozen=True, eq=False)

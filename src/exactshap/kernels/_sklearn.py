@@ -18,62 +18,6 @@ from exactshap.kernels._families import RBF, Chi2, Laplacian, Linear, Matern, Po
 ROUTE = "Use Explainer(model.predict, background), of a classifier its decision_function or predict_proba, for sampled values with standard errors, or a kernel made of RBF, Matern, RationalQuadratic, ConstantKernel, WhiteKernel, DotProduct, +, * and integer powers"
 
 
-def _from_object(kernel: Foreign, n_features: int) -> Kernel:
-    """Read a kernel of ``sklearn.gaussian_process.kernels``."""
-    name = type(kernel).__name__
-    reader = _OBJECTS.get(name)
-    # A class of the same name elsewhere may compute anything
-    if reader is None or not type(kernel).__module__.startswith("sklearn."):
-        what = f"The kernel {kernel} is not a product over features"
-        raise UnsupportedStructureError(what, f"{name} mixes the columns", ROUTE)
-    return reader(kernel, n_features)
-
-
-def _power(kernel: Foreign, n_features: int) -> Kernel:
-    exponent = float(kernel.exponent)
-    if exponent != int(exponent) or exponent < 1:
-        raise UnsupportedStructureError("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE)
-    base = _from_object(kernel.kernel, n_features)
-    # An integer power is a product with itself, which expands
-    return Product((base,) * int(exponent))
-
-
-_OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
-    "RBF": lambda kernel, n: RBF(bandwidth=kernel.length_scale),
-    # The limit of infinite smoothness is the Gaussian
-    "Matern": lambda kernel, n: (
-        RBF(kernel.length_scale) if kernel.nu == math.inf else Matern(kernel.length_scale, nu=float(kernel.nu))
-    ),
-    "RationalQuadratic": lambda kernel, n: RationalQuadratic(bandwidth=kernel.length_scale, alpha=float(kernel.alpha)),
-    "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
-    "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
-    "DotProduct": lambda kernel, n: Linear(offset=float(kernel.sigma_0) ** 2),
-    "Sum": lambda kernel, n: Sum((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
-    "Product": lambda kernel, n: Product((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
-    "Exponentiation": _power,
-    "PairwiseKernel": lambda kernel, n: from_sklearn(
-        kernel.metric, n, **{"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
-    ),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class _AdditiveChi2(Kernel):
-    r"""Define the additive chi-squared kernel, for non-negative columns, as a sum of one-column functions.
-
-    .. math:: k(x, x') = -\sum_j \frac{(x_j - x'_j)^2}{x_j + x'_j}, \qquad 0 / 0 = 0
-    """
-
-    def expand(self, n_features: int) -> tuple[Component, ...]:
-        return tuple(Component(functions=((j, _minus_chi2),)) for j in range(n_features))
-
-
-def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    total = x + y
-    ratio: np.ndarray = np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total != 0.0)
-    return -ratio
-
-
 def from_sklearn(kernel: Any, n_features: int, *, gamma: float | None = None, coef0: float = 1.0, degree: float = 3) -> Kernel:
     """Read a kernel of scikit-learn: an object, a name or a function.
 
@@ -157,3 +101,59 @@ def takes_differences(kernel: Foreign) -> bool:
     """Say whether a kernel takes distances as differences; ``rbf_kernel`` takes |x|^2 + |y|^2 - 2 x.y, in which digits cancel."""
     of_processes = hasattr(kernel, "k1") or type(kernel).__module__.startswith("sklearn.gaussian_process")
     return isinstance(kernel, Kernel) or of_processes
+
+
+def _from_object(kernel: Foreign, n_features: int) -> Kernel:
+    """Read a kernel of ``sklearn.gaussian_process.kernels``."""
+    name = type(kernel).__name__
+    reader = _OBJECTS.get(name)
+    # A class of the same name elsewhere may compute anything
+    if reader is None or not type(kernel).__module__.startswith("sklearn."):
+        what = f"The kernel {kernel} is not a product over features"
+        raise UnsupportedStructureError(what, f"{name} mixes the columns", ROUTE)
+    return reader(kernel, n_features)
+
+
+def _power(kernel: Foreign, n_features: int) -> Kernel:
+    exponent = float(kernel.exponent)
+    if exponent != int(exponent) or exponent < 1:
+        raise UnsupportedStructureError("Only whole powers of kernels expand into products", f"Got {kernel}", ROUTE)
+    base = _from_object(kernel.kernel, n_features)
+    # An integer power is a product with itself, which expands
+    return Product((base,) * int(exponent))
+
+
+_OBJECTS: dict[str, Callable[[Any, int], Kernel]] = {
+    "RBF": lambda kernel, n: RBF(bandwidth=kernel.length_scale),
+    # The limit of infinite smoothness is the Gaussian
+    "Matern": lambda kernel, n: (
+        RBF(kernel.length_scale) if kernel.nu == math.inf else Matern(kernel.length_scale, nu=float(kernel.nu))
+    ),
+    "RationalQuadratic": lambda kernel, n: RationalQuadratic(bandwidth=kernel.length_scale, alpha=float(kernel.alpha)),
+    "ConstantKernel": lambda kernel, n: Constant(float(kernel.constant_value)),
+    "WhiteKernel": lambda kernel, n: White(float(kernel.noise_level)),
+    "DotProduct": lambda kernel, n: Linear(offset=float(kernel.sigma_0) ** 2),
+    "Sum": lambda kernel, n: Sum((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
+    "Product": lambda kernel, n: Product((_from_object(kernel.k1, n), _from_object(kernel.k2, n))),
+    "Exponentiation": _power,
+    "PairwiseKernel": lambda kernel, n: from_sklearn(
+        kernel.metric, n, **{"gamma": kernel.gamma, **(kernel.pairwise_kernels_kwargs or {})}
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _AdditiveChi2(Kernel):
+    r"""Define the additive chi-squared kernel, for non-negative columns, as a sum of one-column functions.
+
+    .. math:: k(x, x') = -\sum_j \frac{(x_j - x'_j)^2}{x_j + x'_j}, \qquad 0 / 0 = 0
+    """
+
+    def expand(self, n_features: int) -> tuple[Component, ...]:
+        return tuple(Component(functions=((j, _minus_chi2),)) for j in range(n_features))
+
+
+def _minus_chi2(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    total = x + y
+    ratio: np.ndarray = np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total != 0.0)
+    return -ratio
