@@ -39,6 +39,8 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# A context variable, as the filters of `warnings` are shared by all threads.
+RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises", default=())
 
 
 class ExactshapError(Exception):
@@ -240,10 +242,6 @@ def no_output(owner: str, output: object, names: Iterable[str]) -> str:
     elif output in ("raw", "margin", "log-odds", "decision_function"):
         hint += " Leave output= out for what the model adds up; explanation.unit says what that is."
     return message(f"{owner} has no output {output!r}", do=hint)
-
-
-# A context variable, as the filters of `warnings` are shared by all threads.
-RAISED: ContextVar[tuple[type[Warning], ...]] = ContextVar("what `warn` raises", default=())
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

@@ -1,4 +1,4 @@
-"""Serve the live what-if page: prediction and exact values follow each change of a row."""
+"""Serve the live what-if page, which explains each change of a row."""
 
 from __future__ import annotations
 

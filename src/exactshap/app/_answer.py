@@ -1,4 +1,4 @@
-"""Write the prediction and values of one row as HTML, with those before the row was changed."""
+"""Write prediction and values of a row as HTML, before and after changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve the page on localhost behind a token, with Shiny for Python (a Starlette application)."""
+"""Serve the page on localhost behind a token, with Shiny for Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explain one row with changed cells, against a background that a filter chooses."""
+"""Explain one row with changed cells, against a filtered background."""
 
 from __future__ import annotations
 

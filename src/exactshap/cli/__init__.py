@@ -1,6 +1,6 @@
-"""Run the command ``exactshap``: commands are functions of files that are imported when they run.
+"""Run the command ``exactshap``.
 
-Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows the traceback.
+Its commands are functions of files that are imported when they run. Errors of exactshap become one line and exit code 2; ``--debug`` anywhere shows the traceback.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read model and data into an Explainer, for all commands on a model."""
+"""Read model and data into an Explainer, for all commands on models."""
 
 from __future__ import annotations
 

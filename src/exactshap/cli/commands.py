@@ -1,4 +1,4 @@
-"""Run the commands about a model on rows, and what belongs to none: ``demo``, ``show-versions``."""
+"""Run the commands about a model on rows, and ``demo`` and ``show-versions``."""
 
 from __future__ import annotations
 

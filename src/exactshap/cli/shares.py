@@ -1,4 +1,4 @@
-"""Run ``r2``, ``mmd`` and ``hsic``, which split a statistic over the columns, and ``compare``."""
+"""Run ``r2``, ``mmd`` and ``hsic``, which split statistics, and ``compare``."""
 
 from __future__ import annotations
 

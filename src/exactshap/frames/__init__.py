@@ -1,4 +1,7 @@
-"""Validate tables of any library as :class:`exactshap.frames.Table`, so that the rest of the package knows neither pandas nor polars."""
+"""Hold tables of any library as :class:`exactshap.frames.Table`.
+
+The rest of the package knows neither pandas nor polars.
+"""
 
 from __future__ import annotations
 

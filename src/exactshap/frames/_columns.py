@@ -1,4 +1,4 @@
-"""Compare the columns of a table with those that a model was fitted with."""
+"""Compare a table's columns with those of the fit, or another table's."""
 
 from __future__ import annotations
 

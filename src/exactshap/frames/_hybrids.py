@@ -1,4 +1,4 @@
-"""Build hybrid rows: cells of one table inside a coalition, and of another outside."""
+"""Build hybrid rows: cells of one table inside a coalition, another's outside."""
 
 from __future__ import annotations
 

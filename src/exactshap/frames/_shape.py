@@ -1,4 +1,4 @@
-"""Flatten rows with several axes (windows, images) or several inputs, as games need flat rows."""
+"""Flatten rows with several axes (windows, images) or several inputs."""
 
 from __future__ import annotations
 

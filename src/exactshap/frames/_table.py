@@ -1,4 +1,4 @@
-"""Hold rows as the user passed them, of any library, and convert their cells to float64.
+"""Hold rows as the user passed them, and convert cells to float64.
 
 Integers that float64 cannot represent, text and dates are refused; missing cells become NaN.
 """

@@ -1,4 +1,4 @@
-"""Validate input: it becomes a :class:`Table`, or is refused with what to pass instead."""
+"""Turn input into a :class:`Table`, or refuse it with what to pass."""
 
 from __future__ import annotations
 

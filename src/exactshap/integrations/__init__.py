@@ -1,4 +1,4 @@
-"""Integrate other tools, each in a module that imports its library on first use: ``exactshap.integrations.mlflow``."""
+"""Integrate other tools; each module imports its library on first use."""
 
 from __future__ import annotations
 

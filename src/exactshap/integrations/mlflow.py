@@ -1,4 +1,4 @@
-"""Log explanations to MLflow: report, values and certificate of a run, without pickle.
+"""Log explanations to MLflow: report, values and certificate, without pickle.
 
 ``log_explanation`` logs to the active run; ``mlflow.models.evaluate(..., evaluators=["exactshap"])`` explains while it evaluates.
 """

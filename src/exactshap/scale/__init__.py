@@ -1,4 +1,4 @@
-"""Explain tables beyond memory or one machine: partitions, folders of files, statistics that merge.
+"""Explain tables beyond memory or one machine, in parts that merge.
 
 No engine is imported here: Dask, Spark, Ray and process pools map one picklable function (:class:`Partition`), and
 :func:`explain_dataset` takes any ordered ``map``.

@@ -1,4 +1,4 @@
-"""Explain, write and summarise each batch of rows; keep the manifest of a folder of results."""
+"""Explain, write and summarise each batch; keep the manifest of a folder."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ from exactshap.scale._statistics import GlobalImportance
 # Readers of Parquet folders leave out names with an underscore.
 _MANIFEST = "_manifest.json"
 _FORMAT = 1
-_MAX_BYTES = 2**28
+_MAX_BYTES = 2**28  # of a manifest
 # Largest fraction of a run's time for rewriting the manifest.
 _MANIFEST_TIME = 0.05
+# Metadata key of results that leave out values or digits.
+_IMPORTANCE = b"exactshap.importance"
 
 
 def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
@@ -118,10 +120,6 @@ def _change(name: str, before: object, now: object) -> str:
     """
     short = all(len(repr(side)) <= 40 for side in (before, now))
     return f"{name} ({before!r} before, now {now!r})" if short else name
-
-
-# Metadata key of results that leave out values or digits.
-_IMPORTANCE = b"exactshap.importance"
 
 
 @dataclass(frozen=True)

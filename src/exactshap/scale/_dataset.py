@@ -1,4 +1,4 @@
-"""Stream files through an explainer batch by batch into files; a killed run can be resumed."""
+"""Stream files through an explainer into files; killed runs can be resumed."""
 
 from __future__ import annotations
 

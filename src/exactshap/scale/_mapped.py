@@ -1,4 +1,4 @@
-"""Call a function on batches of rows through an ordered map, with the same batches for any number of workers."""
+"""Call a function on batches of rows through an ordered map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fit ridge regression on a fitted feature map from normal equations of parts of a table."""
+"""Fit ridge regression on a feature map, from parts of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add up importances, exactly, and sketches of quantiles over parts of a table."""
+"""Add up importances, exactly, and sketches of quantiles over parts of tables."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import counted, frame_of
 
-_VALUE = "phi_"
+_VALUE = "phi_"  # first letters of columns of values
 _SHOWN = 10  # features of a printed table
+# Every float64 is a whole number of 2^-1074.
+_UNIT = 1074
+# Bits of the lower part of a mantissa.
+_LOW_BITS = 26
+# Sums of this many 27-bit numbers are whole numbers below 2^53, which float64 holds exactly.
+_ROWS_AT_ONCE = 2**25
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,14 +160,6 @@ def _value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.nd
         raise InputError("The table has no columns of values", got, "Pass what a Partition gives")
     numbers = wide.select(values).numeric()
     return tuple(names[j].removeprefix(_VALUE) for j in values), numbers, ~np.isnan(numbers).all(axis=1)
-
-
-# Every float64 is a whole number of 2^-1074.
-_UNIT = 1074
-# Bits of the lower part of a mantissa.
-_LOW_BITS = 26
-# Sums of this many 27-bit numbers are whole numbers below 2^53, which float64 holds exactly.
-_ROWS_AT_ONCE = 2**25
 
 
 @dataclass(frozen=True)

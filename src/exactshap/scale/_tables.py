@@ -1,4 +1,4 @@
-"""Convert tables of engines to the background's library and types, and separate the rows that a model refuses."""
+"""Convert tables to the background's library, and separate rows that models refuse."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ _MISSING_IN_PANDAS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
+# InputError and InputTypeError derive from these, and models raise them, too.
+REFUSALS = (ValueError, TypeError)
+Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
 def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
@@ -130,11 +133,6 @@ def in_library_of(table: Table, background: Table | None) -> Table:
         frame = nw.from_native(frame.to_native().replace_schema_metadata(), eager_only=True)
     converted = {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[str(wanted)]()
     return as_table(converted, allow_empty=True)
-
-
-# InputError and InputTypeError derive from these, and models raise them, too.
-REFUSALS = (ValueError, TypeError)
-Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
 def explain_what_is_possible(

@@ -1,4 +1,4 @@
-"""Find files of rows from paths, folders, patterns and pyarrow datasets, on this machine or in an object store."""
+"""Find files of rows, on this machine or in an object store."""
 
 from __future__ import annotations
 

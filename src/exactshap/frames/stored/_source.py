@@ -1,4 +1,4 @@
-"""Read Parquet and CSV files as streams of batches of a fixed number of rows."""
+"""Read Parquet and CSV files as streams of batches of rows."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _DECODED = 3.0
 _OPEN = threading.local()
 # Path and digest -> a later state of the file with the same bytes.
 _CHECKED: dict[tuple[str, str], tuple[int | None, ...]] = {}
+_START_AGAIN = "Leave the input alone during a run, and start it again in an empty folder"
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,6 @@ class SourceFile:
         if self.file.sha256() != self.digest:
             raise InputError(f"{self.name} has changed while it was read", "Its SHA-256 differs", _START_AGAIN)
         _CHECKED[self.file.path, self.digest] = now
-
-
-_START_AGAIN = "Leave the input alone during a run, and start it again in an empty folder"
 
 
 def read_schema(file: StoredFile, types: CsvTypes) -> Any:

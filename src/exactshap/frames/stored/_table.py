@@ -1,4 +1,4 @@
-"""Treat a Parquet file or folder as a table that reads rows on demand."""
+"""Read rows of a Parquet file or folder on demand, as a table."""
 
 from __future__ import annotations
 
