@@ -20,6 +20,7 @@ from exactshap.errors import ExactshapError
 from exactshap.results.data import filtered_rows
 from exactshap.results.report import colour_variables
 
+# Rows that are listed, and rows that are tried for one that the model takes.
 _ROWS_SHOWN, _ROWS_TRIED = 500, 50
 # Milliseconds. A model that answers as quickly is called while a slider moves, on one thread, as waiting threads cost more than
 # a row does. Slower ones are called when the slider rests.
@@ -43,7 +44,7 @@ _KEYS = """{
 def page(what_if: WhatIf, quick: bool) -> Any:
     """Return the page: controls of the row at the left, prediction and values at the right, the data below."""
     controls = [
-        _control(j, control, cell) for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(0), strict=True)
+        _widget(j, control, cell) for (j, control), cell in zip(enumerate(what_if.controls), what_if.cells(0), strict=True)
     ]
     background = what_if.background is not None
     colours = f":root {{ {colour_variables()} }} [data-bs-theme=dark] {{ {colour_variables(dark=True)} }}"
@@ -112,7 +113,7 @@ def _first_explained(what_if: WhatIf) -> int:
     return 0
 
 
-def _control(j: int, control: dict[str, Any], cell: Any) -> Any:
+def _widget(j: int, control: dict[str, Any], cell: Any) -> Any:
     if "choices" in control:
         choices = {str(k): "missing" if choice is None else str(choice) for k, choice in enumerate(control["choices"])}
         return ui.input_select(f"c{j}", control["name"], choices, selected=_held(control, cell))

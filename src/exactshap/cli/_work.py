@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    # model, data, background: files; ``data`` is None for an explanation that was saved
-    model: Path
-    data: Path | None
-    background: Path | None = None
-    target: str | None = None
+    """Hold what a command is about: a model on some rows, or a saved explanation, with the options typed."""
+
+    model: Path  # the file of the model, or of a saved explanation
+    data: Path | None  # the file of the rows; None for a saved explanation
+    background: Path | None = None  # the file of the reference rows
+    target: str | None = None  # column of the data that is the target
     drop: tuple[str, ...] = ()  # columns of the files that are not features: the target, identifiers
     allow_pickle: bool = False
     trust: bool = False
     n_stages: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)  # keyword arguments of Explainer
-    # which rows of the data, as numbers or as a filter; None means all
-    rows: slice | list[int] | str | None = None
+    rows: slice | list[int] | str | None = None  # of the data, as numbers or as a filter; None means all
     keep: tuple[str, ...] = ()  # columns of the data that are written with the values
     offset: str | None = None  # column of the data that holds the offsets of its rows
 
@@ -57,15 +57,20 @@ class Task:
 
         Options that ask for another explanation are refused; ``further`` says which of a command's own were given.
         """
-        choices: dict[str, Any] = {"DATA": self.data, "--background": self.background, "--target": self.target}
-        choices |= {"--drop": self.drop, "--keep": self.keep, "--offset": self.offset}
-        choices |= {"--value-function": self.settings["value_function"] != "auto", "--groups": self.settings["groups"]}
-        choices |= {
+        choices: dict[str, Any] = {
+            "DATA": self.data,
+            "--background": self.background,
+            "--target": self.target,
+            "--drop": self.drop,
+            "--keep": self.keep,
+            "--offset": self.offset,
+            "--value-function": self.settings["value_function"] != "auto",
+            "--groups": self.settings["groups"],
             "--align": self.settings["align"],
             "--budget": "budget" in self.settings,
             "--n-stages": self.n_stages is not None,
+            **{f"--{name}": was_given for name, was_given in further.items()},
         }
-        choices |= {f"--{name}": was_given for name, was_given in further.items()}
         if given := [name for name, choice in choices.items() if choice]:
             do = "Leave them out, or pass the model"
             what = "A saved explanation has its own rows and settings"

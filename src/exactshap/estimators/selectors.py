@@ -287,13 +287,13 @@ class ShadowSelector(ColumnSelector):
 
     def _trial(self, model: Model, X: np.ndarray, y: np.ndarray, generator: np.random.RandomState) -> np.ndarray:
         """Return the mean magnitude of the columns, then of their shadows, in one fit."""
+        from exactshap.explainer import Explainer
+
         both = np.hstack([X, X[generator.permutation(len(X))]])
         fitted = clone(model)
         seeds = [name for name in sorted(fitted.get_params()) if name.split("__")[-1] == "random_state"]
         fitted.set_params(**{name: generator.randint(2**31 - 1) for name in seeds})
         fitted.fit(both, y)
-        from exactshap.explainer import Explainer
-
         few = self.max_rows is not None and len(X) > self.max_rows
         rows = both[generator.choice(len(X), self.max_rows, replace=False)] if few else both
         values = np.abs(Explainer(fitted, n_jobs=self.n_jobs, progress=False)(rows).values).mean(axis=0)

@@ -341,7 +341,10 @@ class Explainer:
             table = with_column_of(background, table)
         # A cell that is absent from a sparse matrix means missing or zero, by library: mixing both kinds would guess.
         if background is not None and table.is_sparse != background.is_sparse:
-            raise InputTypeError(_kinds_message(table, background))
+            kinds = ["sparse" if one.is_sparse else "dense" for one in (table, background)]
+            got = f"`X` is {kinds[0]}, `background` is {kinds[1]}"
+            do = "Pass both as the model was fitted: what a sparse matrix leaves out is missing to XGBoost, and zero to others"
+            raise InputTypeError("Rows of `X` and of `background` do not mix", got, do)
         if fitted is not None and table.names is None:
             warn(f"X does not have valid feature names, but {reader.traits.model_name} was fitted with feature names")
         elif fitted is None and table.names is not None and background is not None and background.names is None:
@@ -392,12 +395,6 @@ def explain(
     'functional'
     """
     return Explainer(model, without_offset(background, offset), **settings)(X, index, order, offset=offset)
-
-
-def _kinds_message(table: Table, background: Table) -> str:
-    kinds = ["sparse" if one.is_sparse else "dense" for one in (table, background)]
-    do = "Pass both as the model was fitted: what a sparse matrix leaves out is missing to XGBoost, and zero to others"
-    return message("Rows of `X` and of `background` do not mix", f"`X` is {kinds[0]}, `background` is {kinds[1]}", do)
 
 
 @refused_beyond_memory("The background", _FEWER_ROWS)

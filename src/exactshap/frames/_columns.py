@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, UnknownNameError, message, warn
-from exactshap.frames._table import Table, narwhals
+from exactshap.frames._table import UNNAMED, Table, narwhals
 
 _NAMES_SHOWN = 12
-_UNNAMED = "text"  # name of a column from an unnamed Series of texts
 
 
 def check_columns(
@@ -114,7 +113,7 @@ def with_column_of(reference: Table, table: Table) -> Table:
         or reference.is_sparse
     ):
         return table
-    names = {other.names for other in (table, reference)} - {None, (_UNNAMED,)}
+    names = {other.names for other in (table, reference)} - {None, (UNNAMED,)}
     if len(names) > 1:
         return table
     cells = np.asarray(table.column(0), object)

@@ -17,6 +17,8 @@ _EXAMPLE = "Pass the axes of a row: shape={'time': 24, 'variable': ['load', 'win
 
 @dataclass(frozen=True)
 class Axes:
+    """Hold the axes of one input, with labels along each."""
+
     input: str  # its name; "" if it is the only one
     labels: dict[str, tuple[str, ...]]  # by axis name
 

@@ -20,6 +20,8 @@ from exactshap.errors import InputError, InputTypeError, printable
 EXACT_INTEGERS = 2.0**53
 # Longest label of a row in a message, in characters.
 _LABEL_CHARACTERS = 60
+# The name of a column that comes from an unnamed Series of texts.
+UNNAMED = "text"
 
 
 @dataclass(frozen=True, eq=False)

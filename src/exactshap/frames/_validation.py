@@ -11,7 +11,7 @@ import numpy as np
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.types import TableLike
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, MissingDependencyError, message, warn
-from exactshap.frames._table import Table, is_sparse, narwhals
+from exactshap.frames._table import UNNAMED, Table, is_sparse, narwhals
 
 _INPUTS = (
     "Of several inputs, pass one table: np.hstack([input.reshape(len(input), -1) for input in inputs]), and a function that cuts it again;"
@@ -150,7 +150,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
         return _frame_table(_frame_of_records(list(array), what), what)
     # A list or Series of texts is one column
     if array.ndim == 1 and len(array) and all(isinstance(cell, str) for cell in array):
-        table = as_table(data.to_frame(data.name or "text") if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
+        table = as_table(data.to_frame(data.name or UNNAMED) if hasattr(data, "to_frame") else array.reshape(-1, 1), what=what)
         return replace(table, was_column=True)
     if array.ndim == 0:
         brief = repr(data)[:60] if isinstance(data, (str, int, float)) else f"an object of {type(data).__name__}"

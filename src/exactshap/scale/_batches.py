@@ -72,11 +72,13 @@ def check_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
 
 @dataclass
 class Manifest:
+    """Keep the file that says what a folder of results is of, and which results are finished."""
+
     folder: Path
-    content: Mapping[str, Any]
-    outputs: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0  # seconds of the last write
-    written: float = 0.0  # time of the last write
+    content: Mapping[str, Any]  # run, inputs and columns
+    outputs: dict[str, str] = field(default_factory=dict)  # file of a finished result -> its SHA-256
+    seconds: float = 0.0  # that the last write took
+    written: float = 0.0  # when it ended
 
     def add(self, name: str, digest: str) -> None:
         """Note a result, and write the manifest now and then; a resumed run repeats results not yet noted."""
@@ -148,6 +150,7 @@ class Done(NamedTuple):
 
 
 def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> list[Batch]:
+    """Cut files into batches, with the digests of results that an earlier run has finished."""
     cuts = [(file, start) for file in files for start in range(0, file.n_rows, batch_rows)]
     width, first, batches = max(5, len(str(len(cuts)))), 0, []
     for number, (file, start) in enumerate(cuts):

@@ -187,7 +187,7 @@ def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
 def _refused_for_gaps(solve: Solve, table: Table, offsets: np.ndarray | None) -> np.ndarray:
     """Return which rows are refused for missing or infinite cells, one trial per pattern."""
     columns = [_gaps(table, j) for j in range(table.n_columns)]
-    gaps = np.stack(columns if offsets is None else [*columns, _kinds(offsets)], axis=1)
+    gaps = np.stack(columns if offsets is None else [*columns, _gap_codes(offsets)], axis=1)
     refused = np.zeros(table.n_rows, bool)
     holed = np.flatnonzero(gaps.any(axis=1))
     patterns, group = np.unique(gaps[holed], axis=0, return_inverse=True)
@@ -210,8 +210,9 @@ def _gaps(table: Table, j: int) -> np.ndarray:
     numbers = table.numbers([j])
     if numbers is None:
         return np.array([is_missing(cell) for cell in table.column(j).tolist()], np.int8)
-    return _kinds(numbers[:, 0])
+    return _gap_codes(numbers[:, 0])
 
 
-def _kinds(numbers: np.ndarray) -> np.ndarray:
+def _gap_codes(numbers: np.ndarray) -> np.ndarray:
+    """Return the same of numbers."""
     return np.where(np.isnan(numbers), 1, np.where(np.isposinf(numbers), 2, 3 * np.isneginf(numbers))).astype(np.int8)

@@ -57,13 +57,15 @@ def pieces_of(groups: Sequence[Terms], coefficients: np.ndarray) -> Iterator[tup
 
 @dataclass(frozen=True, eq=False)
 class WeightingProblem:
+    """Hold what coefficients are fitted to: drawn terms, weighted rows, penalties."""
+
     groups: list[Group]
-    X: np.ndarray
-    y: np.ndarray
-    weights: np.ndarray
-    alpha: float
-    ridge: float
-    rng: np.random.Generator
+    X: np.ndarray  # (n_rows, n_features)
+    y: np.ndarray  # (n_rows,)
+    weights: np.ndarray  # (n_rows,)
+    alpha: float  # of the squared RKHS norm
+    ridge: float  # of the squared coefficients
+    rng: np.random.Generator  # for solvers that visit terms in random order
 
     @property
     def n_terms(self) -> int:

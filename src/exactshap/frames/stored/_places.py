@@ -32,6 +32,8 @@ _DIGEST_BYTES_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class StoredFile:
+    """Hold the place of a file of rows, with its format and the keys of its folders."""
+
     path: str  # where it is
     name: str  # name in messages and in the manifest
     kind: str  # "parquet" or "csv"

@@ -73,6 +73,8 @@ class CsvTypes:
 
 @dataclass(frozen=True)
 class SourceFile:
+    """Hold a file as it was when a run began."""
+
     file: StoredFile
     digest: str  # SHA-256 of its bytes
     groups: tuple[int, ...]  # number of rows before each row group, and of all rows; CSV files have one group
@@ -226,6 +228,7 @@ def _group_bytes(file: StoredFile, group: Any) -> float:
 
 
 def read_rows(file: SourceFile, start: int, stop: int, types: CsvTypes) -> Any:
+    """Return rows [start, stop) of a file that has not changed, as an Arrow table with the keys of its folders."""
     stream = getattr(_OPEN, "stream", None)
     # Streams only go forward; beyond a whole row group, opening again avoids decoding the rows between
     if (
@@ -257,6 +260,8 @@ def _with_keys(table: TableLike, keys: tuple[tuple[str, Any], ...]) -> Any:
 
 
 class _Stream:
+    """Read a file forwards, from the row group of some row on."""
+
     def __init__(self, file: SourceFile, start: int, types: CsvTypes) -> None:
         self.file = file
         # Reading starts at the row group of the first row
@@ -284,6 +289,7 @@ class _Stream:
 
 
 def _batches(file: StoredFile, group: int, types: CsvTypes) -> Iterator[Any]:
+    """Yield a file's record batches, from a row group on."""
     if file.kind == "parquet":
         with parquet_file(file) as opened:
             schema = opened.schema_arrow.remove_metadata()

@@ -83,6 +83,11 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         return len(self.comparisons)
 
     @property
+    def _first(self) -> Comparison:
+        """Return one comparison, for what all have in common."""
+        return next(iter(self.comparisons.values()))
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Return the names of the groups."""
         return tuple(self.comparisons)
@@ -113,11 +118,11 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         names = [name for name in next(iter(parts.values())) if all(name in part for part in parts.values())]
         columns: dict[str, Any] = {"group": [label for label, part in parts.items() for _ in part["feature"]]}
         columns |= {name: np.concatenate([np.asarray(part[name]) for part in parts.values()]) for name in names}
-        return frame_of(None, columns, kind or next(iter(self.comparisons.values())).backend)
+        return frame_of(None, columns, kind or self._first.backend)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return headings and rows of text, the most different means first."""
-        first = next(iter(self.comparisons.values()))
+        first = self._first
         means = self.means.reshape(len(self), -1)
         outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]
         names = [f"{name}{output}" for name in first.feature_names for output in outputs]
@@ -140,7 +145,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         -------
         ax : matplotlib Axes
         """
-        first = next(iter(self.values()))
+        first = self._first
         k = chosen_output(first.output_names, output)
         means, intervals = (array if k is None else array[:, :, k] for array in (self.means, self.mean_intervals))
         order = np.argsort(-np.ptp(means, axis=0), kind="stable")[: check_count("max_display", max_display)]
@@ -163,8 +168,7 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
     def _head(self) -> tuple[str, dict[str, str]]:
         sizes = (f"{label}: {counted(n, 'row')}" for label, n in zip(self.labels, self.n_rows, strict=True))
         facts = {"groups": ", ".join(sizes), "each": "cohorts[label] compares a group with all other rows, with intervals"}
-        unit = next(iter(self.comparisons.values())).unit
-        return f"Mean values ({unit}) by {self.name}, {len(self)} groups", facts
+        return f"Mean values ({self._first.unit}) by {self.name}, {len(self)} groups", facts
 
 
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:

@@ -311,13 +311,18 @@ class Explanation(ExplanationData):
         """
         from exactshap.results.reasons import find_reasons
 
-        resampling: dict[str, Any] = {
-            "background_values": background_values,
-            "n_bootstrap": n_bootstrap,
-            "random_state": random_state,
-        }
-        settings: dict[str, Any] = {"codes": codes, "output": output, "level": level, "model_digest": model_digest}
-        return find_reasons(self, k, adverse, **settings, **resampling)
+        return find_reasons(
+            self,
+            k,
+            adverse,
+            codes=codes,
+            output=output,
+            level=level,
+            model_digest=model_digest,
+            background_values=background_values,
+            n_bootstrap=n_bootstrap,
+            random_state=random_state,
+        )
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
