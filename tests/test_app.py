@@ -23,7 +23,7 @@ import browser as browsers
 from exactshap import explain
 from exactshap.app import WhatIf
 from exactshap.app._answer import answer_html
-from exactshap.app._page import _control, _shown, changes, is_quick, will_change
+from exactshap.app._page import _shown, _widget, changes, is_quick, will_change
 from exactshap.errors import InputError, UnknownNameError
 from explanation_factory import linear
 from tolerances import FOUR_DIGITS, roundings
@@ -212,7 +212,7 @@ def test_a_list_stands_at_the_missing_cell_of_its_row():
     X = pandas.DataFrame({"town": [None, "u", "v"], "age": [1.0, 2.0, 3.0]})
     what_if = WhatIf(lambda rows: rows["town"].isna() * rows["age"], X, X[1:])
     control = what_if.controls[0]
-    assert '<option value="2" selected="">missing</option>' in str(_control(0, control, what_if.cells(0)[0]))
+    assert '<option value="2" selected="">missing</option>' in str(_widget(0, control, what_if.cells(0)[0]))
     assert changes(what_if, 0, ["2", 1.0]) == {}
     assert changes(what_if, 1, ["2", 2.0]) == {"town": None}
     assert what_if.explain(1, {"town": None}).prediction == [2.0]
