@@ -17,7 +17,7 @@ _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 def answer_html(
     explanation: Explanation, milliseconds: float, i: int, baseline_row: int | None, before: Explanation | None = None
 ) -> str:
-    """Return prediction, values and certificate of row ``i`` as HTML; names are escaped.
+    """Return prediction, values and certificate of row ``i`` as HTML. Names are escaped.
 
     ``milliseconds`` is the time of the explanation, ``baseline_row`` the row of comparison; ``before`` explains the row as it
     was, None if nothing was changed.

@@ -87,7 +87,7 @@ def page(what_if: WhatIf, quick: bool) -> Any:
 
 
 def is_quick(what_if: WhatIf) -> bool:
-    """Say whether the model can answer while a slider moves; the first answer only counts if it is slow."""
+    """Say whether the model can answer while a slider moves. The first answer only counts if it is slow."""
     i = _first_explained(what_if)
     for _ in range(3):
         started = time.perf_counter()
@@ -156,7 +156,7 @@ class _Visit:
     unheard: dict[int, Any] = field(default_factory=dict)
 
     def show(self, i: int) -> None:
-        """Explain row ``i``; the controls move there, and are ignored until they have."""
+        """Explain row ``i``. The controls move there, and are ignored until they have."""
         self.unheard.clear()
         self.unheard.update(will_change(self.what_if, i, _positions(self.what_if, self.input)))
         self.row.set(i)

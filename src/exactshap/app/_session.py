@@ -163,7 +163,7 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
 
 
 def _cell(column: TableLike, value: Any) -> Any:
-    """Return a column of one cell, in the dtype of ``column``; refuse what that does not hold."""
+    """Return a column of one cell, in the dtype of ``column``. Refuse what that does not hold."""
     import narwhals.stable.v2 as nw
 
     dtype, new = column.dtype, nw.new_series(column.name, [value], backend=column.implementation)

@@ -107,7 +107,7 @@ def console() -> Any:
 
 @without_collection
 def read_table(path: Path, dropped: Sequence[str] = ()) -> Any:
-    """Read a CSV or Parquet file with pandas, polars or pyarrow; what CSV loses of columns that are ``dropped`` is not warned of."""
+    """Read a CSV or Parquet file with pandas, polars or pyarrow. What CSV loses of columns that are ``dropped`` is not warned of."""
     suffix = _suffix(path)
     if suffix not in TABLES:
         raise InputError(f"Data are read from CSV and Parquet files, not from {path.name}", do="Convert it to .csv")
@@ -176,7 +176,7 @@ def _warn_of_losses(table: Any, path: Path, dropped: Sequence[str]) -> None:
 
 
 def _suffix(path: Path) -> str:
-    """Return the suffix that names the format; compressed CSV files count as CSV.
+    """Return the suffix that names the format. Compressed CSV files count as CSV.
 
     >>> _suffix(Path("a/B.CSV.gz")), _suffix(Path("m.skops"))
     ('.csv', '.skops')

@@ -38,11 +38,11 @@ from exactshap.readers import COARSE, Reader, columns_of, warn_of_rounding
 from exactshap.semivalues import Hierarchy, Semivalue, find
 from exactshap.solvers import Cost, Solution, count_sets, player_sets, sets_by_size
 
-FIRST = 32  # hybrids of the background's own rows, before the first explanation
+BACKGROUND_HYBRIDS = 32  # hybrids of the background's own rows, before the first explanation
 ROWS_OF_A_HYBRID = 200  # explained rows for each hybrid beyond two: half a per cent
-MOST = 64  # hybrids at most with one explanation
+MOST_HYBRIDS = 64  # hybrids at most with one explanation
 # Background rows that are predicted again with an explanation; of many explained rows a fiftieth of their number.
-PRESENT = 16
+PREDICTED_AGAIN = 16
 # Explained rows from which hybrids are compared each time, and tables that do not combine have separate calls.
 SEPARATE_CALLS = 10
 ROWS_BETWEEN = 50  # explained rows between two comparisons, on average, where each request has fewer
@@ -52,7 +52,7 @@ RANDOM_SETS = 16
 # Explained rows between two comparisons of an index or order, on average: binding a reference row and solving the hybrids costs what a
 # few hundred rows of boosted trees cost (benchmarks/bench_checks.py), so that this is less than a tenth.
 ROWS_BETWEEN_QUESTIONS = 5000
-QUESTIONS = 16  # indices and orders that are remembered as compared
+KEPT_QUESTIONS = 16  # indices and orders that are remembered as compared
 REASON_LENGTH = 300
 ROWS_AT_ONCE = 2**16  # in a comparison
 
@@ -138,12 +138,12 @@ class CheckRows:
 
 def n_predicted_again(n_background: int, n_rows: int) -> int:
     """Return the number of background rows that are predicted again with explained rows."""
-    return min(n_background, max(PRESENT, n_rows // 50))
+    return min(n_background, max(PREDICTED_AGAIN, n_rows // 50))
 
 
 def most_hybrids(n_rows: int) -> int:
     """Return the largest number of hybrids that are compared with explained rows."""
-    return max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST))
+    return max(2, min(n_rows // ROWS_OF_A_HYBRID, MOST_HYBRIDS))
 
 
 class Certified(NamedTuple):
@@ -188,7 +188,7 @@ class Certifier:
         return self._mixed(table, self._n_hybrids(table.n_rows), n_predicted_again(background.n_rows, table.n_rows))
 
     def _n_hybrids(self, n_rows: int) -> int:
-        """Return the number of hybrids to compare; small requests, which take less time, are compared by chance."""
+        """Return the number of hybrids to compare. Small requests, which take less time, are compared by chance."""
         if not self._has_hybrids or self._reader.traits.calls is not None:
             return 0
         # Other rows of the background were compared with it before the first explanation, if there are any.
@@ -317,7 +317,7 @@ class Certifier:
         with without_warnings, np.errstate(all="ignore"):  # warnings about the background were given when it was read
             prediction, check = predict(reader, background), Check()
             if self._has_hybrids and background.n_rows > 1:
-                check_rows = None if reader.traits.calls is not None else self._mixed(background, FIRST, 1)
+                check_rows = None if reader.traits.calls is not None else self._mixed(background, BACKGROUND_HYBRIDS, 1)
                 try:
                     if check_rows is not None and check_rows.has_hybrids:
                         check = self._hybrids(check_rows, predict(reader, check_rows.table))._replace(rows=())
@@ -397,7 +397,7 @@ class Certifier:
         # As for hybrids, by chance: a request of n rows is compared with probability n / ROWS_BETWEEN_QUESTIONS.
         if compared and self._rng.random() * ROWS_BETWEEN_QUESTIONS > table.n_rows:
             return Check()
-        self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=QUESTIONS)
+        self._kept.get_or_make(("question", semivalue, order), lambda: True, keep=KEPT_QUESTIONS)
         reader, background = self._reader, self._reader.traits.reference
         chosen = self._rng.choice(reader.traits.n_players, min(order, reader.traits.n_players), replace=False)
         # Coalitions that hold half of all sets of the largest size: swapped values show where one holds one set and not the other.

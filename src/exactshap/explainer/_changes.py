@@ -86,10 +86,10 @@ class Changes:
         own, semivalue, _ = reader_for(reader, "shapley")
         solution, _ = solve_rows(own, some, cut, semivalue, 1, False)
         if not self.compared(some, cut, semivalue, 1, solution).passed:
-            raise ExactnessError(changed(reader, change))
+            raise ExactnessError(change_message(reader, change))
 
 
-def changed(reader: Reader, change: str) -> str:
+def change_message(reader: Reader, change: str) -> str:
     """Return the error for a model that has changed."""
     return message(
         f"{reader.traits.model_name} has changed since it was read", f"Its {change} is another one", "Make a new Explainer"
@@ -104,4 +104,4 @@ def blaming(reader: Reader, change: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, (BudgetError, MemoryError)):
             raise
-        raise ExactnessError(changed(reader, change)) from error
+        raise ExactnessError(change_message(reader, change)) from error

@@ -16,7 +16,7 @@ from exactshap._runtime.types import Column, Model, TableLike
 from exactshap._runtime.words import fields_html
 from exactshap.errors import ExplanationWarning, InputError, InputTypeError, message, refused_beyond_memory, warn
 from exactshap.explainer._certify import Certifier, together
-from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, changed
+from exactshap.explainer._changes import COMPARED_ROWS, Changes, blaming, change_message
 from exactshap.explainer._offset import add_offsets, check_offsets, split_offset, without_offset
 from exactshap.explainer._plan import Forecast, cut_rows, forecast
 from exactshap.explainer._results import named_unit, refuse_or_warn, wrap
@@ -220,7 +220,7 @@ class Explainer:
             if change is not None:
                 check = self._changes.compared(table, cut, semivalue, order, solution)
                 if not check.passed:
-                    cause = changed(reader, change)
+                    cause = change_message(reader, change)
                     certified = certified._replace(check=together([certified.check, check]))
             if offsets is not None:
                 # Last: hybrids are compared without offsets, which shift v(S) of every coalition alike.
@@ -399,7 +399,7 @@ def explain(
 
 @refused_beyond_memory("The background", _FEWER_ROWS)
 def _background(background: TableLike, model: Model, align: bool) -> Table:
-    """Read the background; a mutation by the caller afterwards must not change anything, so it is copied."""
+    """Read the background. A mutation by the caller afterwards must not change anything, so it is copied."""
     table = as_table(background, what="background").copy()
     if not table.is_frame:
         return table

@@ -72,7 +72,7 @@ def _without_column(X: TableLike, name: str, feature_names: tuple[str, ...]) -> 
 def add_offsets(
     reader: Reader, table: Table, solution: Solution, certified: Certified, offsets: np.ndarray
 ) -> tuple[Solution, Certified]:
-    """Return both with the offsets in baseline and prediction; the residual holds what the model's own call with them says."""
+    """Return both with the offsets in baseline and prediction. The residual holds what the model's own call with them says."""
     moved, shift = certified_with(reader, table, solution, certified, offsets)
     method = f"{solution.method}; the offsets of the rows are in the baseline"
     return replace(solution, part=replace(solution.part.shifted(shift), method=method)), moved

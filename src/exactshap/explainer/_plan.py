@@ -22,12 +22,12 @@ from exactshap.semivalues import Semivalue, find
 from exactshap.solvers import Cost, count_sets
 
 # Rows searched for odd cells in one go; rows timed for the patterns of these, at most
-LOOKED_AT, MOST_PATTERNS = 65_536, 16
+SEARCHED_ROWS, MOST_PATTERNS = 65_536, 16
 # Pieces of the rows for each thread: with fewer, some threads would wait for the last one.
 PIECES = 4
 SMALL_RESULT = 2.0**26  # bytes that every machine has
 # Pieces of a full block at most: smaller ones take longer to hand out than to solve
-SMALLEST = 16
+MOST_PIECES = 16
 # Rows, players and order of the explanations that are timed for each set and for each cell of values, which is dearer in sets of players
 SIZES_TIMED = {"sets": (1, 200, 2), "cells of players": (20_000, 20, 1), "cells of sets": (200, 100, 2)}
 BYTES_OF_A_SET = 72.0  # a pair of players as a tuple
@@ -127,8 +127,8 @@ def forecast(reader: Reader, certifier: Certifier, table: Table, semivalue: Semi
 def _refuse_odd_rows(reader: Reader, table: Table, semivalue: Semivalue, order: int) -> None:
     """Refuse rows that the call would: one row of each pattern of missing, infinite and very large cells is timed as the first are."""
     seen: set[bytes] = set()
-    for start in range(0, table.n_rows, LOOKED_AT):
-        odd = _odd_cells(table.take(slice(start, start + LOOKED_AT)))
+    for start in range(0, table.n_rows, SEARCHED_ROWS):
+        odd = _odd_cells(table.take(slice(start, start + SEARCHED_ROWS)))
         for i in np.flatnonzero(odd.any(axis=1)):
             # Models refuse by kind of cell and column, so that one row stands for all rows of its pattern.
             pattern = odd[i].tobytes()
@@ -204,7 +204,7 @@ def cut_rows(reader: Reader, n_rows: int, order: int, limit: float, n_jobs: int 
     jobs = 1 if reader.traits.uses_threads or n_rows < 2 else worker_count(n_jobs)
     if jobs == 1:
         return Cut(blocks, step, 1)
-    piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.traits.block_rows // SMALLEST, 1))
+    piece = min(step, max(-(-n_rows // (PIECES * jobs)), reader.traits.block_rows // MOST_PIECES, 1))
     # Pieces become smaller first; threads become fewer only where single rows are still too much together.
     while piece > 1 and jobs * reader.memory(piece, order) > limit:
         piece = -(-piece // 2)

@@ -19,9 +19,9 @@ from exactshap.solvers import Part, Rows, Solution, count_sets
 # of a block: its solutions by their first row, and the prediction of all of its rows
 Answer = tuple[list[tuple[int, Solution]], np.ndarray]
 # Rows of a block from which others have a separate call, which costs less than copying so many rows.
-OWN_CALL = 1024
+ROWS_OF_OWN_CALL = 1024
 # Terms x background rows x rows from which on a request may take a minute: then its time is forecast if the first block takes long.
-LARGE = 1e8
+LARGE_REQUEST = 1e8
 TIMED_ROWS = 16  # at most, on which a reader times pieces of the work
 
 
@@ -56,7 +56,7 @@ def solve_rows(
         nothing = Part.zeros(0, count_sets(reader.traits.n_players, order), *tail)
         return Solution(nothing), nothing.empty
     # No other block is copied to take them
-    others = others if cut.blocks[-1].stop - cut.blocks[-1].start < OWN_CALL else None
+    others = others if cut.blocks[-1].stop - cut.blocks[-1].start < ROWS_OF_OWN_CALL else None
     # Only prepared here: it is timed if the first block takes long enough for a line of progress.
     ahead = _seconds_ahead(reader, table, cut, semivalue, order)
     try:
@@ -74,10 +74,10 @@ def solve_rows(
 
 
 def _seconds_ahead(reader: Reader, table: Table, cut: Cut, semivalue: Semivalue, order: int) -> Callable[[], float] | None:
-    """Return a forecast of a large request; functions say by their calls how far they are."""
+    """Return a forecast of a large request. Functions say by their calls how far they are."""
     n_background = 1 if reader.traits.background is None else reader.traits.background.n_rows
     n_products = table.n_rows * reader.traits.rounding.n_terms * n_background * reader.traits.n_players ** (order - 1)
-    if reader.traits.calls is not None or n_products < LARGE:
+    if reader.traits.calls is not None or n_products < LARGE_REQUEST:
         return None
 
     def ahead() -> float:

@@ -105,7 +105,7 @@ def _stacked(top: Table, below: Table) -> Any:
 
 
 def above(top: Table, below: Table) -> Table:
-    """Stack the rows of two tables of one kind; frames of one numeric dtype keep the upper rows' index.
+    """Stack the rows of two tables of one kind. Frames of one numeric dtype keep the upper rows' index.
 
     >>> from exactshap.frames import as_table
     >>> above(as_table([[1.0]]), as_table([[2.0]])).native

@@ -135,7 +135,7 @@ class Shape:
         return parts[0] if self.single else parts
 
     def groups(self, groups: Any) -> Any:
-        """Return groups along axes as columns by player; groups of columns are not changed."""
+        """Return groups along axes as columns by player. Groups of columns are not changed."""
         if groups is None:
             return None
         if self.single:

@@ -182,7 +182,7 @@ def _rectangle(array: np.ndarray, data: TableLike, what: str) -> Table:
 
 
 def _converted(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Return an array in another dtype; rows and columns repeated by ``np.broadcast_to`` stay so."""
+    """Return an array in another dtype. Rows and columns repeated by ``np.broadcast_to`` stay so."""
     if 0 not in array.strides:
         return array.astype(dtype)
     # A stride of 0 repeats one cell along its axis: only that cell is converted

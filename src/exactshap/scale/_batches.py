@@ -33,7 +33,7 @@ _IMPORTANCE = b"exactshap.importance"
 
 
 def check_place(folder: Path, *, resume: bool) -> dict[str, Any] | None:
-    """Return the manifest of an earlier run, or None; refuse a folder with other content."""
+    """Return the manifest of an earlier run, or None. Refuse a folder with other content."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file", do="Name a folder for the results")
     held = [path.name for path in folder.iterdir()] if folder.exists() else []
@@ -81,7 +81,7 @@ class Manifest:
     written: float = 0.0  # when it ended
 
     def add(self, name: str, digest: str) -> None:
-        """Note a result, and write the manifest now and then; a resumed run repeats results not yet noted."""
+        """Note a result, and write the manifest now and then. A resumed run repeats results not yet noted."""
         if self.outputs.get(name) == digest:
             return
         self.outputs[name] = digest

@@ -254,7 +254,7 @@ def _refuse_inside(folder: Path, source: TableLike, files: list[StoredFile], fil
 
 
 def _typed(part: Partition, files: list[StoredFile]) -> Partition:
-    """Return the partition with the types of its kept columns; a key of folders may be missing in some of them."""
+    """Return the partition with the types of its kept columns. A key of folders may be missing in some of them."""
     arrow = require("pyarrow", "scale", purpose="Reading data")
     types: dict[str, Any] = {}
     for file in files if any(file.keys for file in files) else files[:1]:

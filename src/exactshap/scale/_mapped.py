@@ -137,7 +137,7 @@ class MappedFunction:
         return np.concatenate([answer for answer in answers if answer is not None])
 
     def _answers(self, batches: list[Any]) -> Iterator[tuple[np.ndarray | None, str]]:
-        """Yield the answer or the error of each batch; if the map itself fails (a killed worker), so do all batches left."""
+        """Yield the answer or the error of each batch. If the map itself fails (a killed worker), so do all batches left."""
         left, text = len(batches), "the map gave no answer"
         try:
             for answer in self._map(self._call, batches):

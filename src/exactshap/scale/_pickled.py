@@ -45,7 +45,7 @@ def unpack(digest: str, data: bytes) -> Any:
 
 
 class PackedOnce:
-    """Pickle an object's state once, and unpickle it once per process; a copy is packed again."""
+    """Pickle an object's state once, and unpickle it once per process. A copy is packed again."""
 
     _packed: tuple[str, bytes] | None = None
 
@@ -100,7 +100,7 @@ def explainer_identity(explainer: Explainer, index: str) -> dict[str, Any]:
 
 
 def object_digest(content: Any) -> str | None:
-    """Return a digest of an object's pickle, or None; shared and equal parts give the same digest.
+    """Return a digest of an object's pickle, or None. Shared and equal parts give the same digest.
 
     Functions count by their code, their defaults and what they refer to, not by their place in a file.
 

@@ -25,7 +25,7 @@ Solve = Callable[[np.ndarray], Any]  # row numbers -> result, or one of REFUSALS
 
 
 def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
-    """Return a frame, and a function that converts back; engines also pass record batches and mappings of arrays."""
+    """Return a frame, and a function that converts back. Engines also pass record batches and mappings of arrays."""
     if isinstance(table, Mapping):
         frame = frame_of(None, table, None)
         names = "column_names" if frame_kind(frame) == "pyarrow" else "columns"
@@ -42,7 +42,7 @@ def as_frame(table: TableLike) -> tuple[Any, Callable[[Any], Any]]:
 
 
 def check_types(table: Table, background: Table | None) -> None:
-    """Refuse text in numeric columns, and bytes; warn where the background has more digits."""
+    """Refuse text in numeric columns, and bytes. Warn where the background has more digits."""
     if background is None or background.n_columns != table.n_columns:
         return
     place = {name: j for j, name in enumerate(background.names or ())}
@@ -172,7 +172,7 @@ def first_refused(
 
 
 def _halved(solve: Solve, rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yield rows with their result, in order; a refused row comes alone, with its error."""
+    """Yield rows with their result, in order. A refused row comes alone, with its error."""
     try:
         yield rows, solve(rows)
     except REFUSALS as error:

@@ -135,7 +135,7 @@ class Question:
         }
 
     def sets(self, n_players: int) -> tuple[tuple[int, ...], ...]:
-        """Return the sets that get a value, by size; refuse more than fit."""
+        """Return the sets that get a value, by size. Refuse more than fit."""
         if self.order > n_players:
             raise InputError(f"The 'order' parameter must be at most the number of columns, {n_players}", f"Got {self.order}")
         # Listing the triples of hundreds of columns would itself take the memory that this refuses.
@@ -364,7 +364,7 @@ def adjust(p_values: np.ndarray, correction: str, observed: np.ndarray, permuted
 
 
 def _largest_share(observed: np.ndarray, permuted: np.ndarray, tolerance: float) -> np.ndarray:
-    """Compare each studentised share with the largest one of every permutation; constant shares have z = 0."""
+    """Compare each studentised share with the largest one of every permutation. Constant shares have z = 0."""
     # The observed order is one of the permutations, also for mean and spread: all of them are exchangeable.
     everything = np.column_stack([observed, permuted])
     spread = everything.std(axis=1, keepdims=True)

@@ -83,7 +83,7 @@ class Factors:
 
     @functools.cached_property
     def gaussians(self) -> tuple[tuple[float, Factors], ...]:
-        """Return weights and product kernels that add up to this kernel; a product kernel gives itself."""
+        """Return weights and product kernels that add up to this kernel. A product kernel gives itself."""
         if self.radial is None:
             return ((1.0, self),)
         is_radial = np.array([kind == "rbf" for kind in self.kernels])
@@ -131,7 +131,7 @@ class Factors:
             )
 
     def take(self, rows: np.ndarray | slice) -> Factors:
-        """Return some rows, with the same kernels and bandwidths; a slice of all rows is no copy."""
+        """Return some rows, with the same kernels and bandwidths. A slice of all rows is no copy."""
         return replace(self, columns=np.ascontiguousarray(self.columns[:, rows]))
 
     def kernel_matrices(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -179,7 +179,7 @@ def mmd_of_sums(pairs: np.ndarray, n: int, m: int, estimator: str) -> float:
 
 
 def kernel_sum(factors: Factors, begin: int, n_jobs: int | None) -> float:
-    """Return the sum of the kernel over pairs i < i'; with ``begin``, only over pairs i < begin <= i'."""
+    """Return the sum of the kernel over pairs i < i'. With ``begin``, only over pairs i < begin <= i'."""
 
     def part(rows: slice) -> float:
         return float(_kernel_block(factors, begin, rows)[1].sum())

@@ -250,7 +250,7 @@ def offsets_of(row_sums: np.ndarray, estimator: str) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class CentredKernel:
-    """Centre the kernel of Y so that its rows sum to 0; blocks are computed on demand and never stored."""
+    """Centre the kernel of Y so that its rows sum to 0. Blocks are computed on demand and never stored."""
 
     factors: Factors
     offsets: np.ndarray
@@ -304,7 +304,7 @@ class CentredKernel:
 
 
 def estimate_hsic(task: tuple[Factors, Factors, Question, np.ndarray], run: Run | None = None) -> Estimate:
-    """Return the shares of the columns of ``x``; the last item of the task holds permutations of the rows of ``y``.
+    """Return the shares of the columns of ``x``. The last item of the task holds permutations of the rows of ``y``.
 
     With an ordered map there are three rounds of tasks over pairs of blocks of rows, which may run anywhere; without one the pairs
     of all rows are the only task. The kernel of Y is centred by its row sums over all rows (first round), the contributions of pairs

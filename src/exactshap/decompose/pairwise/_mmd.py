@@ -304,7 +304,7 @@ def _permuted(sums: np.ndarray, within: np.ndarray, labels: np.ndarray, means: _
 
 @dataclass(frozen=True)
 class _PairMeans:
-    """Turn sums over pairs into the statistic; pairs i = i' contribute 0 to every share."""
+    """Turn sums over pairs into the statistic. Pairs i = i' contribute 0 to every share."""
 
     n: int
     m: int

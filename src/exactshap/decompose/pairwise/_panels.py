@@ -91,7 +91,7 @@ def add_up(
     *,
     counted: bool = False,
 ) -> list[np.ndarray]:
-    """Return arrays of some shapes, to which ``add(panel, *arrays)`` adds in threads; pairs that are ``counted`` show the progress."""
+    """Return arrays of some shapes, to which ``add(panel, *arrays)`` adds in threads. Pairs that are ``counted`` show the progress."""
 
     def of_panel(panel: tuple[int, int]) -> list[np.ndarray]:
         arrays = [np.zeros(shape) for shape in shapes]

@@ -293,7 +293,7 @@ class _Medians:
         return (d if metric == "cityblock" else math.sqrt(d)) * self._distance((j,), metric)
 
     def _distance(self, chosen: tuple[int, ...], metric: str) -> float:
-        """Return the median distance; refuse columns with squared distances that overflow, or all vanish."""
+        """Return the median distance. Refuse columns with squared distances that overflow, or all vanish."""
         columns = list(chosen)
         with np.errstate(over="ignore"):
             width = float(np.ptp(self._columns[columns], axis=1).max())
@@ -317,7 +317,7 @@ def _median_distance(columns: np.ndarray, metric: str) -> float:
 
 
 def _median(numbers: np.ndarray, squared: bool) -> float:
-    """Return the median, or that of the square roots; NumPy's own looks for NaN as well and takes ten times as long."""
+    """Return the median, or that of the square roots. NumPy's own looks for NaN as well and takes ten times as long."""
     if not len(numbers):
         return 0.0
     middle, root = len(numbers) // 2, math.sqrt if squared else float

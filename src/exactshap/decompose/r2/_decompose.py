@@ -401,7 +401,7 @@ def _solve_boosted(problem: R2Problem, per_row: bool, n_jobs: int | None) -> Sol
 
 
 def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float | None) -> float:
-    """Return the forecast seconds of one core; warn above a minute, refuse above a day or the memory limit."""
+    """Return the forecast seconds of one core. Warn above a minute, refuse above a day or the memory limit."""
     cost, layout = cost_of(problem.layout, game, per_row), problem.layout
     if memory_limit is not None:
         check_memory_limit(memory_limit)

@@ -159,7 +159,7 @@ def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: st
 
 
 def _by_coalitions(game: ProductGame, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return Shapley(Q) from Q of every coalition; bit j of its number is player j."""
+    """Return Shapley(Q) from Q of every coalition. Bit j of its number is player j."""
     absent = sum(weight * coalition_products(b.T, absent=True) for weight, b in zip(game.weights, game.b, strict=True))
     outside = absent * game.c[:, 0]
     squares = np.zeros(2**game.n_players)

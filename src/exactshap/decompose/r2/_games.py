@@ -286,7 +286,7 @@ def _met_by_chunks(
 
 
 def bytes_of_a_wave(layout: EnsembleLayout) -> float:
-    """Bound the bytes of residuals held at once; one thread holds those of one chunk."""
+    """Bound the bytes of residuals held at once. One thread holds those of one chunk."""
     if worker_count(layout.n_jobs) == 1:
         return 8.0 * layout.n_rows
     return 8.0 * layout.n_rows * min(layout.trees.n_trees, _chunks_of_a_wave(layout.n_rows, layout.n_jobs))

@@ -323,7 +323,7 @@ def _own_prediction(model: Model, table: Table, ensemble: TreeModel) -> np.ndarr
 
 
 def target_of(model: Model, y: Column, table: Table) -> np.ndarray:
-    """Return y as float64; the labels of a binary classifier become 0 and 1."""
+    """Return y as float64. The labels of a binary classifier become 0 and 1."""
     warn_of_other_order(table, y, "y")
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:

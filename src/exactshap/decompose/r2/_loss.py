@@ -177,7 +177,7 @@ def _prepare(
     sample_weight: Column,
     groups: Mapping[str, Any] | None,
 ) -> tuple[R2Problem, str, Loss]:
-    """Check everything that the caller passed; also return the loss and its name."""
+    """Check everything that the caller passed. Also return the loss and its name."""
     require_own_prediction(model)
     ensemble = convert(model)
     ensemble = ensemble.pick("auto") if ensemble.trees.n_trees else ensemble
@@ -394,7 +394,7 @@ def _tweedie(power: float) -> Loss:
 
 
 def loss_form(name: str, level: float | None, power: float | None) -> Loss:
-    """Return a loss by name; only quantiles take ``level``, only Tweedie's deviance takes ``power``."""
+    """Return a loss by name. Only quantiles take ``level``, only Tweedie's deviance takes ``power``."""
     for given, word, owner in ((level, "level", "pinball"), (power, "power", "tweedie")):
         if given is not None and name != owner:
             raise InputError(f"`{word}` belongs to loss={owner!r}", f"Got {word}={given!r} with loss={name!r}")

@@ -55,7 +55,7 @@ def _adds_up(model: Model) -> bool:
 
 @dataclass(eq=False, repr=False)
 class WeightingSettings(BaseEstimator):  # type: ignore[misc]
-    """Hold the parameters that all weightings share, and evaluate their sums; the estimators document them."""
+    """Hold the parameters that all weightings share, and evaluate their sums. The estimators document them."""
 
     base: str | Instantiation = "relu"
     _: KW_ONLY
@@ -226,7 +226,7 @@ class RKHSWeightingRegressor(RegressorMixin, WeightingSettings):
         ]
 
     def _draw(self) -> _Drawn:
-        """Draw n_terms subsets and their parameters; terms with the same subset form one group."""
+        """Draw n_terms subsets and their parameters. Terms with the same subset form one group."""
         # Accepts scikit-learn's seeds and generators, and draws with NumPy's newer ones.
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         base = instantiation(self.base, sigma=self.sigma, gamma=self.gamma, max_theta=self.max_theta)
@@ -394,7 +394,7 @@ def _smart(model: Model, X: TableLike, y: Column, tolerance: float) -> Model:
 
 
 def _pruned(model: Model, penalty: float) -> Model:
-    """Solve the Lasso in the RKHS norm; groups do not interact, because G is block-diagonal."""
+    """Solve the Lasso in the RKHS norm. Groups do not interact, because G is block-diagonal."""
     from sklearn.linear_model import Lasso
 
     pieces, result = [], copy.deepcopy(model)

@@ -19,7 +19,7 @@ MAX_SUBSETS = 100_000
 
 
 class SubsetDistribution(ABC):
-    """Define a distribution over subsets of columns; subclass it to add prior knowledge."""
+    """Define a distribution over subsets of columns. Subclass it to add prior knowledge."""
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, n_features: int, n: int) -> list[tuple[int, ...]]:

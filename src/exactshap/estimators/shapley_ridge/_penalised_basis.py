@@ -62,7 +62,7 @@ class PenalisedKernelModel(BaseEstimator):  # type: ignore[misc]
         ]
 
     def _weighted(self, X: np.ndarray, y: np.ndarray, sample_weight: Column) -> tuple[np.ndarray, np.ndarray]:
-        """Keep the rows of positive weight as ``X_fit_``; return their targets and weights."""
+        """Keep the rows of positive weight as ``X_fit_``. Return their targets and weights."""
         weights = sample_weights(sample_weight, len(X))
         keep = weights > 0
         self.X_fit_ = X[keep]

@@ -258,7 +258,7 @@ class ShapleyKernelClassifier(ClassifierMixin, PenalisedKernelModel):
 def _logistic(
     rows: np.ndarray, one_hot: np.ndarray, weights: np.ndarray, penalty: np.ndarray, max_iter: int, tol: float
 ) -> tuple[np.ndarray, int]:
-    """Minimise by L-BFGS, in variables that bound the Hessian by the identity; also return the iterations."""
+    """Minimise by L-BFGS, in variables that bound the Hessian by the identity. Also return the iterations."""
     from scipy.linalg import cholesky, solve_triangular
     from scipy.optimize import minimize
     from scipy.special import expit, log_softmax, softmax

@@ -329,7 +329,7 @@ def parquet_file(file: StoredFile | Path) -> Iterator[Any]:
 
 @contextmanager
 def _readable(name: str, kind: str) -> Iterator[None]:
-    """Turn Arrow's errors at damaged files into an InputError; numbered errors of the system stay.
+    """Turn Arrow's errors at damaged files into an InputError. Numbered errors of the system stay.
 
     Arrow raises its own classes, Python's for invalid text and sizes, and OSError without a number.
     """

@@ -278,7 +278,7 @@ def _differing(first: ExplanationData, second: ExplanationData) -> list[str]:
 
 
 def _have_other_baselines(first: ExplanationData, second: ExplanationData) -> bool:
-    """Say whether both have one baseline, and not the same; offsets make one of each row."""
+    """Say whether both have one baseline, and not the same. Offsets make one of each row."""
     ends = np.stack([end for one in (first, second) for end in (one.baseline.min(axis=0), one.baseline.max(axis=0))])
     tolerance = max(float(one.tolerance.max()) for one in (first, second))
     return bool(np.all(np.ptp(ends.reshape(2, 2, -1), axis=1) <= tolerance) and np.any(np.ptp(ends, axis=0) > tolerance))

@@ -50,10 +50,10 @@ from exactshap.results.data._frames import write_parquet as write_parquet
 from exactshap.results.data._importance import Importance as Importance
 from exactshap.results.data._importance import bootstrap_deviations as bootstrap_deviations
 from exactshap.results.data._importance import checked_background_values as checked_background_values
-from exactshap.results.data._importance import expansion as expansion
 from exactshap.results.data._importance import importance as importance
 from exactshap.results.data._importance import interval_around as interval_around
 from exactshap.results.data._importance import normal_reach as normal_reach
+from exactshap.results.data._importance import percentile_expansion as percentile_expansion
 from exactshap.results.data._names_elsewhere import answers_keywords as answers_keywords
 from exactshap.results.data._names_elsewhere import called_here as called_here
 from exactshap.results.data._names_elsewhere import keyword_here as keyword_here

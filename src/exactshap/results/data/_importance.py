@@ -331,12 +331,12 @@ def _student_reach(level: float, freedom: np.ndarray | float) -> np.ndarray:
     return np.asarray(stdtrit(freedom, (1.0 + level) / 2.0))
 
 
-def expansion(level: float, n: int) -> float:
+def percentile_expansion(level: float, n: int) -> float:
     r"""Return the factor of percentiles of resamples of n numbers.
 
     It is :math:`\sqrt{n / (n - 1)}\, t_{n-1} / z` (Hesterberg 2015).
 
-    >>> round(expansion(0.95, 2), 2), round(expansion(0.95, 30), 2)
+    >>> round(percentile_expansion(0.95, 2), 2), round(percentile_expansion(0.95, 30), 2)
     (9.17, 1.06)
     """
     return float(_student_reach(level, n - 1.0)) / normal_reach(level) * float(np.sqrt(n / (n - 1)))
@@ -360,7 +360,7 @@ def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.ran
     for start in range(0, n_bootstrap, step):
         count = min(step, n_bootstrap - start)
         deviations[start : start + count] = generator.multinomial(n, np.full(n, 1.0 / n), size=count) @ flat / n
-    return expansion(level, n) * deviations.reshape(n_bootstrap, *values.shape[1:])
+    return percentile_expansion(level, n) * deviations.reshape(n_bootstrap, *values.shape[1:])
 
 
 def interval_around(centre: np.ndarray, deviations: np.ndarray, level: float) -> np.ndarray:
@@ -404,7 +404,7 @@ def studentised_interval(
 
 
 def checked_background_values(rows: ExplanationData, by_background: np.ndarray) -> np.ndarray:
-    """Return values by background row as an array; refuse those with another mean than the explanation's values."""
+    """Return values by background row as an array. Refuse those with another mean than the explanation's values."""
     by_background = np.asarray(by_background, float)
     do = "Pass explainer.background_values(X) of the same explainer and rows"
     if by_background.ndim != rows.values.ndim + 1 or by_background.shape[1:] != rows.values.shape or len(by_background) < 2:

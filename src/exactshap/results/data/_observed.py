@@ -29,7 +29,7 @@ _FUNCTION = "output of the function"  # only its author knows the unit
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Hold target, response and error of each row; arrays have the shape of the predictions."""
+    """Hold target, response and error of each row. Arrays have the shape of the predictions."""
 
     target: np.ndarray  # what was observed; 1 and 0 for a class and the others, NaN where it is missing
     response: np.ndarray | None  # the prediction in the unit of the target; None where that is the prediction itself

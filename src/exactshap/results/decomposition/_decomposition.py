@@ -212,7 +212,7 @@ class ShareBars:
 
 @dataclass(frozen=True)
 class Shares:
-    """Draw the plots of a :class:`Decomposition`; nothing is shown, the axes are returned."""
+    """Draw the plots of a :class:`Decomposition`. Nothing is shown, the axes are returned."""
 
     decomposition: Decomposition
 

@@ -360,7 +360,7 @@ def _read_parquet(content: bytes, kind: str, n_rows: int, allowance: _Allowance)
 
 
 def _read_arrow(content: bytes, n_rows: int, allowance: _Allowance) -> Any:
-    """Read a table; text that repeats is read as references to it, and counted before it is copied to every cell."""
+    """Read a table. Text that repeats is read as references to it, and counted before it is copied to every cell."""
     arrow = require("pyarrow", "frames", purpose="Loading a frame")
     compute = require("pyarrow.compute", "frames", purpose="Loading a frame")
     parquet = require("pyarrow.parquet", "frames", purpose="Loading a frame")

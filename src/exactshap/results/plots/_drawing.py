@@ -33,7 +33,7 @@ CATEGORY_WIDTH = 20
 
 @dataclass(frozen=True)
 class Palette:
-    """Name colours by meaning, in matplotlib's notation; :func:`palette` says what each is for."""
+    """Name colours by meaning, in matplotlib's notation. :func:`palette` says what each is for."""
 
     positive: str = "#c8500a"
     negative: str = "#0b6bb3"

@@ -165,7 +165,7 @@ def prepare_swarm(explanation: ExplanationData, *, max_display: int = 10) -> Swa
 
 
 def places_of(numbers: np.ndarray) -> np.ndarray:
-    """Scale numbers to [0, 1] between their 5th and 95th percentile; missing ones stay NaN.
+    """Scale numbers to [0, 1] between their 5th and 95th percentile. Missing ones stay NaN.
 
     >>> places_of(np.array([0.0, 5.0, 10.0, np.nan]))
     array([0. , 0.5, 1. , nan])

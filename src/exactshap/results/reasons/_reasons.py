@@ -21,10 +21,10 @@ from exactshap.results.data import (
     ExplanationData,
     cells,
     checked_background_values,
-    expansion,
     frame_of,
     game_sentence,
     normal_reach,
+    percentile_expansion,
     place_of,
     row_bytes,
     row_name,
@@ -364,7 +364,7 @@ def _resampled(
     m, (n, k) = len(by_background), players.shape
     counts = checked_generator(random_state).multinomial(m, np.full(m, 1.0 / m), size=n_bootstrap) / m
     intervals, kept = np.full((n, k, 2), np.nan), np.full((n, k), np.nan)
-    tails, wider = [(1.0 - level) / 2.0, (1.0 + level) / 2.0], expansion(level, m)
+    tails, wider = [(1.0 - level) / 2.0, (1.0 + level) / 2.0], percentile_expansion(level, m)
     for i in range(n):
         found = players[i][players[i] >= 0]
         values = counts @ by_background[:, i]

@@ -84,7 +84,7 @@ def render_interactive(explanation: ExplanationData, *, target: Column = None, s
 
 @functools.cache
 def vega() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script without requests; the first call bundles them in some seconds."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script without requests. The first call bundles them in some seconds."""
     converter = require("vl_convert", "interactive", purpose="An interactive report")
     return _inline(converter.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
@@ -240,7 +240,7 @@ def _arrays(
 def _cell_arrays(
     explanation: ExplanationData, rows: np.ndarray, shown: Cells | None, arrays: dict[str, np.ndarray]
 ) -> tuple[list[str], list[list[str]]]:
-    """Add the cells of the players (n_players, n_rows); return their kinds and the texts of codes."""
+    """Add the cells of the players (n_players, n_rows). Return their kinds and the texts of codes."""
     if shown is None:
         return [], []
     kinds, texts, columns = [], [], []

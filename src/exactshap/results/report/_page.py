@@ -60,7 +60,7 @@ def check_report_path(path: str | Path) -> None:
 def render(
     explanation: ExplanationData, *, target: Column = None, max_display: int = 10, n_rows: int = 5, seed: int = 0, **words: Any
 ) -> str:
-    """Return the static report as HTML text; see :meth:`exactshap.Explanation.report`, and ``words`` as of :func:`page_words`.
+    """Return the static report as HTML text. See :meth:`exactshap.Explanation.report`, and ``words`` as of :func:`page_words`.
 
     Everything that is computed uses all rows; only what is *drawn* as dots is a sample where there are many, and the page
     says so. Text of the user (names, cells) is escaped, and its control characters are replaced.

@@ -19,7 +19,7 @@ _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
 def minus_signs(text: str) -> str:
-    """Return a text with typographic minus signs; hyphens of words and dates stay.
+    """Return a text with typographic minus signs. Hyphens of words and dates stay.
 
     >>> minus_signs("-0.5 to 1e-09, on 2024-03-01")
     '−0.5 to 1e−09, on 2024-03-01'

@@ -48,7 +48,7 @@ def render_shares(
     labels: tuple[str, str] = ("X", "Z"),
     command: str | None = None,
 ) -> str:
-    """Return the report as HTML text; names of columns are escaped, and their control characters replaced.
+    """Return the report as HTML text. Names of columns are escaped, and their control characters replaced.
 
     With ``samples``, the strongest columns are drawn in both; ``labels`` name them.
     """
