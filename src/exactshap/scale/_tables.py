@@ -136,7 +136,7 @@ def in_library_of(table: Table, background: Table | None) -> Table:
 
 
 def explain_what_is_possible(
-    solve: Solve, table: Table, offsets: np.ndarray | None = None, *, has_types: bool
+    solve: Solve, table: Table, offsets: np.ndarray | None, *, has_types: bool
 ) -> list[tuple[np.ndarray, Any]]:
     """Return (row numbers, result) of the rows that ``solve`` accepts; ``offsets`` holds one number per row.
 
@@ -156,9 +156,7 @@ def explain_what_is_possible(
     return results
 
 
-def first_refused(
-    solve: Solve, table: Table, error: Exception, offsets: np.ndarray | None = None
-) -> tuple[int | None, Exception]:
+def first_refused(solve: Solve, table: Table, error: Exception, offsets: np.ndarray | None) -> tuple[int | None, Exception]:
     """Return the number and the error of the first refused row, or None if no single row is refused."""
     gaps = _refused_for_gaps(solve, table, offsets)
     refused, others = np.flatnonzero(gaps), np.flatnonzero(~gaps)

@@ -286,7 +286,7 @@ class CentredKernel:
         fill_permuted_weights(self.factors.arrays, self.offsets, orders, block, out)
         return out.reshape(len(orders), -1)
 
-    def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int = 0) -> np.ndarray:
+    def off_diagonal(self, vectors: np.ndarray, n_jobs: int | None, begin: int) -> np.ndarray:
         """Return the product without the diagonal; with ``begin``, only of pairs of rows on both sides of it."""
         n = self.factors.n_rows
         # Blocks are padded to whole tiles: their last columns may reach beyond the rows, and hold zeros there.

@@ -49,7 +49,7 @@ class BlockPair:
         return 0 if self.first == self.second else self.first[1] - self.first[0]
 
 
-def block_pairs(n_rows: int, boundary: int = 0, *, whole: bool = False) -> list[BlockPair]:
+def block_pairs(n_rows: int, boundary: int = 0, *, whole: bool) -> list[BlockPair]:
     """Cut all pairs of rows into tasks for any number of workers, or by samples if ``whole``; no block crosses ``boundary``."""
     cuts = sorted({*range(0, n_rows, n_rows if whole else TASK_ROWS), n_rows, boundary})
     blocks = list(itertools.pairwise(cuts))
@@ -136,9 +136,7 @@ def contributions(
 
 
 @contextmanager
-def showing(
-    progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int, n_kernels: int = 1
-) -> Iterator[None]:
+def showing(progress: Progress, statistic: str, n_rows: int, n_columns: int, n_blocks: int, n_kernels: int) -> Iterator[None]:
     """Show the progress of the enclosed sweeps over blocks of rows."""
     size = n_rows // n_blocks
     total = max(1, n_kernels * n_blocks * size * (size + 1) // 2)

@@ -232,7 +232,7 @@ class R2Problem(Target):
 
 
 def prepare_rows(
-    model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None = None
+    model: Model, X: TableLike, y: Column, sample_weight: Column, groups: Mapping[str, Any] | None, n_jobs: int | None
 ) -> R2Problem:
     """Check everything that the caller passed; y may be constant, as in a part of a table."""
     without_lost_threads()

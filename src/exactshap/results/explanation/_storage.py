@@ -402,7 +402,7 @@ def _damaged(path: str | Path, got: str) -> ModelFormatError:
     return ModelFormatError(f"{path} is not a complete saved Explanation", got, "Save it again")
 
 
-def unpacked_bytes(content: bytes, shared: Collection[str] | None = ()) -> int:
+def unpacked_bytes(content: bytes, shared: Collection[str] | None) -> int:
     """Return the most bytes that a Parquet file's pages become. The overhead of small objects is left out.
 
     ``shared`` are columns of text with repeated cells that the reader keeps once, in a dictionary; None means all.

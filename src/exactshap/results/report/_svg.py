@@ -107,7 +107,7 @@ class Scale:
         space = max(2 * margin * (high / 2 - low / 2), _SMALLEST) if high > low else 0.05 * abs(high) or 1.0
         return cls(max(low - space, -_LARGEST), min(high + space, _LARGEST), start, stop)
 
-    def ticks(self, wanted: int = 5) -> list[float]:
+    def ticks(self, wanted: int) -> list[float]:
         """Return round numbers inside the scale. Steps are 1, 2 or 5 times 10^k, the widest with enough of them.
 
         >>> Scale(18.0, 91.0, 0.0, 1.0).ticks(4), Scale(-0.52, 0.31, 0.0, 1.0).ticks(4)
@@ -133,10 +133,10 @@ def line(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{style}"/>'
 
 
-def rectangle(x: float, y: float, width: float, height: float, style: str, *, title: str | None = None) -> str:
-    """Draw a filled rectangle; a negative width extends to the left."""
+def rectangle(x: float, y: float, width: float, height: float, style: str, *, title: str) -> str:
+    """Draw a filled rectangle with a tooltip; a negative width extends to the left."""
     x, width = min(x, x + width), abs(width)
-    hover = "" if title is None else f"<title>{escape(title)}</title>"
+    hover = f"<title>{escape(title)}</title>"
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.5):.1f}" height="{height:.1f}" class="{style}">{hover}</rect>'
 
 

@@ -136,7 +136,7 @@ def sum_words(explanation: ExplanationData) -> str:
     return "The values of this index do not add up to the prediction"
 
 
-def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, interactive: bool = False) -> str:
+def reproduce(explanation: ExplanationData, *, command: str | None, seed: int, interactive: bool) -> str:
     """Return the command or the Python calls that reproduce this report."""
     if command is not None:
         return command
