@@ -17,6 +17,11 @@ MAX_GRAPH_NODES = 10_000
 WAY_OUT = "Explain it as a function: explain(onnxruntime.InferenceSession(path), X, background)"
 
 
+def onnx_package() -> Foreign:
+    """Return the package onnx, or name the extra that installs it."""
+    return require("onnx", "onnx", purpose="Reading an ONNX file")
+
+
 def refused(what: str, got: str = "") -> UnsupportedStructureError:
     """Return the error for a valid file without an exact reading."""
     return UnsupportedStructureError(what, got, WAY_OUT)
@@ -24,7 +29,7 @@ def refused(what: str, got: str = "") -> UnsupportedStructureError:
 
 def parse(content: bytes, name: str) -> Any:
     """Return the ``ModelProto`` of a file's bytes; refuse what could read other files or hide code."""
-    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    onnx = onnx_package()
     from google.protobuf.message import DecodeError
 
     try:
@@ -80,7 +85,7 @@ def _refuse_names(graph: Foreign, name: str) -> None:
 
 def array_of(tensor: Foreign, what: str) -> np.ndarray:
     """Return a tensor's array, which must be in the file: an external path could be any file of the machine."""
-    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    onnx = onnx_package()
     if tensor.data_location or len(tensor.external_data):
         raise ModelFormatError(f"{what} lies outside the file")
     try:

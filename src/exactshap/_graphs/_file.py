@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from exactshap._graphs._document import Attributes, parse, refused
+from exactshap._graphs._document import Attributes, onnx_package, parse, refused
 from exactshap._graphs._walk import CORES, MAX_COLUMNS, Columns, Score, Unread, walk
 from exactshap._runtime.cache import copied_state
 from exactshap._runtime.files import read_bounded
@@ -24,6 +24,13 @@ DTYPES |= {"tensor(float)": np.float32, "tensor(int32)": np.int32, "tensor(int64
 DTYPES |= {"tensor(bool)": np.bool_, "tensor(double)": np.float64}
 
 Input = tuple[str, Any, int]  # name, dtype and number of columns
+
+# Bytes of a file.
+MAX_BYTES = 2**30
+# Transforms of a model's output, which its score leaves out
+_TRANSFORMS = ("post_transform", "prob_a", "prob_b")
+# Input of a graph of one operator
+_TABLE = "rows"
 
 
 class Runner:
@@ -106,12 +113,6 @@ def _cells(column: np.ndarray, dtype: Any, name: str) -> np.ndarray:
         raise InputError(f"The input {name!r} takes numbers", f"{error}", "Pass the columns in the file's order") from None
 
 
-MAX_BYTES = 2**30
-# Transforms of a model's output, which its score leaves out
-_TRANSFORMS = ("post_transform", "prob_a", "prob_b")
-_TABLE = "rows"
-
-
 def column_names(inputs: Sequence[Input]) -> tuple[str, ...] | None:
     """Return the names of the columns if a file has one input for each; names of a table are not stored."""
     names = tuple(name for name, _, _ in inputs)
@@ -139,7 +140,7 @@ class Core:
     @property
     def attributes(self) -> Attributes:
         """Return the attributes of the operator."""
-        onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+        onnx = onnx_package()
         return Attributes(onnx.NodeProto.FromString(self.node))
 
     @property
@@ -275,7 +276,7 @@ def _table_of(proto: Foreign, output: str) -> str:
 
 def _part(proto: Foreign, output: str) -> bytes:
     """Return the operators behind one tensor as a file. Nothing else of an untrusted graph may run."""
-    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    onnx = onnx_package()
     makers = {name: node for node in proto.graph.node for name in node.output}
     needed, waiting = set(), [output]
     while waiting:
@@ -292,7 +293,7 @@ def _part(proto: Foreign, output: str) -> bytes:
 
 
 def _file(proto: Foreign, graph: Foreign) -> bytes:
-    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    onnx = onnx_package()
     model = onnx.ModelProto(ir_version=proto.ir_version, graph=graph)
     versions = {entry.domain: entry.version for entry in proto.opset_import}
     for domain, version in versions.items():
@@ -320,7 +321,7 @@ def _core(proto: Foreign, score: Score, name: str) -> Core:
 
 
 def _core_runner(proto: Foreign, score: Score, width: int, left_out: Sequence[str]) -> Runner:
-    onnx = require("onnx", "onnx", purpose="Reading an ONNX file")
+    onnx = onnx_package()
     node = onnx.NodeProto()
     node.CopyFrom(score.node)
     del node.attribute[:]

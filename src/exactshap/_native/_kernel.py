@@ -24,60 +24,14 @@ _address.argtypes, _address.restype = [ctypes.py_object, ctypes.c_char_p], ctype
 _NO_MEMORY, _INTERRUPTED, _MISMATCH, _FAULT = 1, 2, 3, 4
 
 
-class Handle:
-    """Hold a NamedTuple of arrays and numbers for many calls, with addresses taken once.
+def kernel(declaration: str) -> Kernel:
+    """Return a compiled kernel by its declaration: room, name and argument names.
 
-    ``Handle(nodes)`` is accepted wherever the NamedTuple is. Its arrays must not be replaced.
+    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
+    >>> fill_singles.name
+    'product.fill_singles'
     """
-
-    def __init__(self, value: tuple) -> None:
-        self.value = value
-        self._packed: dict[int, tuple[int, Any, Parameter]] = {}  # by the parameter's identity, as hashing costs more
-
-    def __reduce__(self) -> tuple[type[Handle], tuple[tuple]]:
-        return Handle, (self.value,)  # addresses are valid in one process only
-
-    def address(self, parameter: Parameter) -> int:
-        """Return the address of the slots of the fields, packed on first use."""
-        # The entry keeps its parameter alive, so that no other object gets its identity
-        packed = self._packed.get(id(parameter))
-        if packed is None:
-            mine = (*_pack_fields(parameter, self.value), parameter)
-            packed = self._packed.setdefault(id(parameter), mine)  # that of another thread stays in use
-        return packed[0]
-
-
-class _Overload(NamedTuple):
-    """Describe one function of the library."""
-
-    call: Any
-    parameters: tuple[Parameter, ...]  # parameters that Python passes
-    layout: Layout
-    results: Any  # the type of the returned numbers, or None
-
-
-def _overload(name: str, names: list[str], which: int) -> _Overload | None:
-    """Return the ``which``-th function of a name, or None after the last."""
-    entry, text = symbol(name.replace(".", "_")), ctypes.create_string_buffer(4096)
-    entry.restype, entry.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
-    address = entry(which, text, len(text))
-    if not address:
-        return None
-    every = parse(text.value.decode())
-    taken = tuple(parameter for parameter in every if parameter.kind != "gives")
-    if len(taken) != len(names):
-        raise TypeError(f"`{name}` is declared with {len(names)} arguments in Python and {len(taken)} in C++")
-    parameters = tuple(the_one(Parameter(p.kind, n, p.dtype, p.ndim, p.fields)) for p, n in zip(taken, names, strict=True))
-    given = [
-        (f"_{i}", ctypes.c_int64 if p.dtype == "int" else ctypes.c_double)
-        for i, p in enumerate(p for p in every if p.kind == "gives")
-    ]
-    return _Overload(
-        _CALL(address),
-        parameters,
-        Layout.of(parameters),
-        type("Results", (ctypes.Structure,), {"_fields_": given}) if given else None,
-    )
+    return Kernel(declaration)
 
 
 class Kernel:
@@ -169,14 +123,144 @@ def _failure(name: str, overload: _Overload, arguments: tuple[Any, ...], status:
     return MemoryError(f"No memory for the scratch of the compiled kernel `{name}`. Pass fewer rows at a time.")
 
 
-def kernel(declaration: str) -> Kernel:
-    """Return a compiled kernel by its declaration: room, name and argument names.
+class Handle:
+    """Hold a NamedTuple of arrays and numbers for many calls, with addresses taken once.
 
-    >>> fill_singles = kernel("product.fill_singles(a, b, c, weights, rows, nodes, node_weights, out)")
-    >>> fill_singles.name
-    'product.fill_singles'
+    ``Handle(nodes)`` is accepted wherever the NamedTuple is. Its arrays must not be replaced.
     """
-    return Kernel(declaration)
+
+    def __init__(self, value: tuple) -> None:
+        self.value = value
+        self._packed: dict[int, tuple[int, Any, Parameter]] = {}  # by the parameter's identity, as hashing costs more
+
+    def __reduce__(self) -> tuple[type[Handle], tuple[tuple]]:
+        return Handle, (self.value,)  # addresses are valid in one process only
+
+    def address(self, parameter: Parameter) -> int:
+        """Return the address of the slots of the fields, packed on first use."""
+        # The entry keeps its parameter alive, so that no other object gets its identity
+        packed = self._packed.get(id(parameter))
+        if packed is None:
+            mine = (*_pack_fields(parameter, self.value), parameter)
+            packed = self._packed.setdefault(id(parameter), mine)  # that of another thread stays in use
+        return packed[0]
+
+
+class _Overload(NamedTuple):
+    """Describe one function of the library."""
+
+    call: Any
+    parameters: tuple[Parameter, ...]  # parameters that Python passes
+    layout: Layout
+    results: Any  # the type of the returned numbers, or None
+
+
+def _overload(name: str, names: list[str], which: int) -> _Overload | None:
+    """Return the ``which``-th function of a name, or None after the last."""
+    entry, text = symbol(name.replace(".", "_")), ctypes.create_string_buffer(4096)
+    entry.restype, entry.argtypes = ctypes.c_void_p, [ctypes.c_int64, ctypes.c_char_p, ctypes.c_int64]
+    address = entry(which, text, len(text))
+    if not address:
+        return None
+    every = parse(text.value.decode())
+    taken = tuple(parameter for parameter in every if parameter.kind != "gives")
+    if len(taken) != len(names):
+        raise TypeError(f"`{name}` is declared with {len(names)} arguments in Python and {len(taken)} in C++")
+    parameters = tuple(the_one(Parameter(p.kind, n, p.dtype, p.ndim, p.fields)) for p, n in zip(taken, names, strict=True))
+    given = [
+        (f"_{i}", ctypes.c_int64 if p.dtype == "int" else ctypes.c_double)
+        for i, p in enumerate(p for p in every if p.kind == "gives")
+    ]
+    return _Overload(
+        _CALL(address),
+        parameters,
+        Layout.of(parameters),
+        type("Results", (ctypes.Structure,), {"_fields_": given}) if given else None,
+    )
+
+
+class Layout(NamedTuple):
+    """Describe how arguments, or the fields of a structure, are packed into slots of eight bytes."""
+
+    names: tuple[str, ...]
+    arrays: tuple[int, ...]  # their positions
+    structures: tuple[int, ...]
+    packer: struct.Struct
+
+    @classmethod
+    def of(cls, parameters: tuple[Parameter, ...]) -> Layout:
+        arrays = tuple(i for i, parameter in enumerate(parameters) if parameter.is_array)
+        structures = tuple(i for i, parameter in enumerate(parameters) if parameter.kind == "fields")
+        formats = "".join({"int": "q", "real": "d"}.get(parameter.kind, "Q") for parameter in parameters)
+        return cls(tuple(parameter.name for parameter in parameters), arrays, structures, struct.Struct(f"={formats}"))
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Describe one argument of a kernel.
+
+    ``kind`` is "in" or "out" for arrays of ``dtype`` and ``ndim``, "int", "real", "gives" for a returned number, or "fields" for
+    a NamedTuple of further parameters.
+    """
+
+    kind: str
+    name: str = ""
+    dtype: str = ""
+    ndim: int = 0
+    fields: tuple[Parameter, ...] = ()
+
+    @property
+    def is_array(self) -> bool:
+        return self.kind in ("in", "out")
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """Return how the fields are packed, which is the same at every call."""
+        return Layout.of(self.fields)
+
+    def __str__(self) -> str:
+        if self.is_array:
+            return f"a C-contiguous{' writable' if self.kind == 'out' else ''} array of {self.dtype} with {self.ndim} dimension{'s' * (self.ndim != 1)}"
+        if self.kind == "fields":
+            return "a NamedTuple with the fields " + ", ".join(f"`{field.name}`" for field in self.fields)
+        return {"int": "a whole number", "real": "a number"}[self.kind]
+
+
+def parse(text: str) -> tuple[Parameter, ...]:
+    """Read a signature.
+
+    >>> [parameter.kind for parameter in parse(" in:f8:2 int {left=in:i4:1,depth=int} out:f8:1 gives:int")]
+    ['in', 'int', 'fields', 'out', 'gives']
+    """
+    return tuple(_parameter(token) for token in text.split())
+
+
+def _parameter(token: str, name: str = "") -> Parameter:
+    if token.startswith("{"):
+        fields = (field.partition("=") for field in _split(token[1:-1]))
+        return Parameter("fields", name, fields=tuple(_parameter(value, key) for key, _, value in fields))
+    kind, *rest = token.split(":")
+    if kind == "gives":
+        return Parameter(kind, name, dtype=rest[0])
+    return Parameter(kind, name, rest[0], int(rest[1])) if rest else Parameter(kind, name)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside of inner braces."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+@functools.cache
+def the_one(parameter: Parameter) -> Parameter:
+    """Return one object for all equal parameters, so that equal kernels share addresses."""
+    return parameter
 
 
 def describe(argument: Any) -> str:
@@ -237,87 +321,3 @@ def mismatch(name: str, parameters: tuple[Parameter, ...], arguments: tuple[Any,
     return InputTypeError(
         f"The sizes of the arguments of `{name}` do not belong together", shapes, "Pass arrays of matching shapes"
     )
-
-
-class Layout(NamedTuple):
-    """Describe how arguments, or the fields of a structure, are packed into slots of eight bytes."""
-
-    names: tuple[str, ...]
-    arrays: tuple[int, ...]  # their positions
-    structures: tuple[int, ...]
-    packer: struct.Struct
-
-    @classmethod
-    def of(cls, parameters: tuple[Parameter, ...]) -> Layout:
-        arrays = tuple(i for i, parameter in enumerate(parameters) if parameter.is_array)
-        structures = tuple(i for i, parameter in enumerate(parameters) if parameter.kind == "fields")
-        formats = "".join({"int": "q", "real": "d"}.get(parameter.kind, "Q") for parameter in parameters)
-        return cls(tuple(parameter.name for parameter in parameters), arrays, structures, struct.Struct(f"={formats}"))
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """Describe one argument of a kernel.
-
-    ``kind`` is "in" or "out" for arrays of ``dtype`` and ``ndim``, "int", "real", "gives" for a returned number, or "fields" for
-    a NamedTuple of further parameters.
-    """
-
-    kind: str
-    name: str = ""
-    dtype: str = ""
-    ndim: int = 0
-    fields: tuple[Parameter, ...] = ()
-
-    @property
-    def is_array(self) -> bool:
-        return self.kind in ("in", "out")
-
-    @functools.cached_property
-    def layout(self) -> Layout:
-        """Return how the fields are packed, which is the same at every call."""
-        return Layout.of(self.fields)
-
-    def __str__(self) -> str:
-        if self.is_array:
-            return f"a C-contiguous{' writable' if self.kind == 'out' else ''} array of {self.dtype} with {self.ndim} dimension{'s' * (self.ndim != 1)}"
-        if self.kind == "fields":
-            return "a NamedTuple with the fields " + ", ".join(f"`{field.name}`" for field in self.fields)
-        return {"int": "a whole number", "real": "a number"}[self.kind]
-
-
-@functools.cache
-def the_one(parameter: Parameter) -> Parameter:
-    """Return one object for all equal parameters, so that equal kernels share addresses."""
-    return parameter
-
-
-def parse(text: str) -> tuple[Parameter, ...]:
-    """Read a signature.
-
-    >>> [parameter.kind for parameter in parse(" in:f8:2 int {left=in:i4:1,depth=int} out:f8:1 gives:int")]
-    ['in', 'int', 'fields', 'out', 'gives']
-    """
-    return tuple(_parameter(token) for token in text.split())
-
-
-def _parameter(token: str, name: str = "") -> Parameter:
-    if token.startswith("{"):
-        fields = (field.partition("=") for field in _split(token[1:-1]))
-        return Parameter("fields", name, fields=tuple(_parameter(value, key) for key, _, value in fields))
-    kind, *rest = token.split(":")
-    if kind == "gives":
-        return Parameter(kind, name, dtype=rest[0])
-    return Parameter(kind, name, rest[0], int(rest[1])) if rest else Parameter(kind, name)
-
-
-def _split(text: str) -> list[str]:
-    """Split at the commas outside of inner braces."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += {"{": 1, "}": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return parts

@@ -10,6 +10,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+# Held for microseconds; reentrant, as a finalizer may run within, on the same thread
+STEP = threading.RLock()
+# In a forked child a thread of the parent may have held it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
+
 
 class BoundedCache(dict[tuple[Any, ...], Any]):
     """Keep the latest results of pure functions; thread-safe, and empty after unpickling."""
@@ -50,13 +56,6 @@ class BoundedCache(dict[tuple[Any, ...], Any]):
                 with STEP:
                     self._making.pop(place, None)
             return item
-
-
-# held for microseconds; reentrant, as a finalizer may run within, on the same thread
-STEP = threading.RLock()
-# In a forked child a thread of the parent may have held it
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=STEP.acquire, after_in_parent=STEP.release, after_in_child=STEP.release)
 
 
 def kept(keep: int) -> Callable[[Callable[..., T]], Callable[..., T]]:

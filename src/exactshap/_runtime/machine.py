@@ -29,7 +29,7 @@ MOSTLY_WAITING = 0.3
 _RATES: dict[str, float] = {}
 _LIMITS_OF_CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
-
+# Work, and a function that does it
 Sample = tuple[float, Callable[[], object]]
 
 
