@@ -12,6 +12,41 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, no_output
 from exactshap.frames import Table
 
+# Conditional means of any model with a background.
+CONDITIONAL = ("observational", "observational-copula", "observational-forest")
+# What shap and papers call value functions.
+_VALUE_FUNCTIONS_ELSEWHERE = {
+    "conditional": "observational",
+    "marginal": "interventional",
+    "tree_path_dependent": "path_dependent",
+}
+
+# What shap and scikit-learn call settings.
+_SETTINGS_ELSEWHERE = {
+    "algorithm": "estimator",
+    "bg_w": "background_weights",
+    "bg_X": "background",
+    "data": "background",
+    "feature_perturbation": "value_function",
+    "masker": "background",
+    "max_evals": "budget",
+    "model_output": "output",
+    "npermutations": "budget",
+    "nsamples": "budget",
+    "seed": "random_state",
+}
+# Alternatives to settings of shap, shapiq and lightshap.
+_SETTINGS_ROUTES = {
+    "approximate": "Values are exact or carry standard errors; there is no approximation to switch on",
+    "check_additivity": "Every explanation is checked; on_inexact='warn' returns what does not add up, with a warning",
+    "feature_dependence": "Pass value_function='interventional' or 'observational'",
+    "link": "The unit is that of the model's output: pass a function of another unit (log-odds of predict_proba), or output=",
+    "max_order": "It is called 'order' here, and goes with the rows: explainer(X, index='k-sii', order=2)",
+    "n_background_samples": "All rows of background= are used: pass as many as are wanted",
+}
+# Values of ``output=`` that mean the response.
+_RESPONSES = ("probability", "response")
+
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -68,39 +103,6 @@ class Request:
     def refuse_outputs(self, names: tuple[str, ...], *, owner: str) -> None:
         """Raise for an ``output=`` that is none of ``names``."""
         select_outputs(names, self.output, owner=owner)
-
-
-_SETTINGS_ELSEWHERE = {  # what shap and scikit-learn call them
-    "algorithm": "estimator",
-    "bg_w": "background_weights",
-    "bg_X": "background",
-    "data": "background",
-    "feature_perturbation": "value_function",
-    "masker": "background",
-    "max_evals": "budget",
-    "model_output": "output",
-    "npermutations": "budget",
-    "nsamples": "budget",
-    "seed": "random_state",
-}
-# Values of ``output=`` that mean the response.
-_RESPONSES = ("probability", "response")
-_SETTINGS_ROUTES = {  # alternative to a setting of shap, shapiq or lightshap
-    "approximate": "Values are exact or carry standard errors; there is no approximation to switch on",
-    "check_additivity": "Every explanation is checked; on_inexact='warn' returns what does not add up, with a warning",
-    "feature_dependence": "Pass value_function='interventional' or 'observational'",
-    "link": "The unit is that of the model's output: pass a function of another unit (log-odds of predict_proba), or output=",
-    "max_order": "It is called 'order' here, and goes with the rows: explainer(X, index='k-sii', order=2)",
-    "n_background_samples": "All rows of background= are used: pass as many as are wanted",
-}
-# Conditional means of any model with a background.
-CONDITIONAL = ("observational", "observational-copula", "observational-forest")
-# Names in shap and in papers.
-_VALUE_FUNCTIONS_ELSEWHERE = {
-    "conditional": "observational",
-    "marginal": "interventional",
-    "tree_path_dependent": "path_dependent",
-}
 
 
 class NoConditionalMeans(Exception):

@@ -24,9 +24,10 @@ from exactshap.solvers import Cost, Part, Solution, player_sets, solve
 # 2^12 coalitions cost twice as much as a sample of the default budget, and are exact.
 MAX_ENUMERATED = 12
 DEFAULT_BUDGET = 2048
+# Coalitions on which a game is timed, and on which two ways to it are compared.
 TIMED_COALITIONS = 2
 COMPARED_COALITIONS = 8
-
+# Settings that say how a game is sampled or solved.
 FIXED_WAYS = frozenset({"estimator", "frontier", "pairing", "polynomial_order", "sampling", "surrogate", "tol"})
 
 

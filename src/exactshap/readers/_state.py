@@ -31,13 +31,54 @@ COMPARED_NUMBERS = 64
 # Comparisons at a time: all of the first ones, and a run of the others at a random place. They take some 0.2 ms together
 # (benchmarks/bench_checks.py), and a forest of so many trees predicts for milliseconds.
 FIRST, RUN = 160, 128
-MOST = 2**15  # comparisons that are remembered
+# Comparisons that are remembered.
+MOST = 2**15
 # Calls between two looks at what takes long to get, on average.
 CALLS_BETWEEN = 16
 
-
 # Compares what is held now with what was read first; returns a name of what is another one, None if nothing is.
 Comparison = Callable[[], str | None]
+
+
+class ModelState:
+    """Remember what a model holds.
+
+    A copy through pickle remembers the model as it is then, and what had changed before.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> model = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> state = ModelState(model)
+    >>> state.change(), model.fit([[0.0], [1.0]], [0.0, 3.0]) and state.change()
+    (None, 'Ridge.coef_')
+    """
+
+    def __init__(self, model: Model, changed: str | None = None) -> None:
+        self._model, self._changed = model, changed
+        self._comparisons = list(_comparisons_of(model))
+
+    def __reduce__(self) -> tuple[type[ModelState], tuple[Foreign, str | None]]:
+        return ModelState, (self._model, self.change())
+
+    def change(self) -> str | None:
+        """Return a name of what has changed; None if nothing is seen."""
+        if self._changed is not None:
+            return self._changed
+        comparisons = self._comparisons
+        if len(comparisons) > FIRST + RUN:
+            start = random.randrange(FIRST, len(comparisons) - RUN)
+            comparisons = comparisons[:FIRST] + comparisons[start : start + RUN]
+        return next((change for one in comparisons if (change := one()) is not None), None)
+
+    def without_own_changes(self) -> ModelState:
+        """Return the state without what has changed, as predictions may change a cache or a counter."""
+        kept = [one for one in self._comparisons if one() is None]
+        if len(kept) == len(self._comparisons):
+            return self
+        state = ModelState.__new__(ModelState)
+        state._model, state._changed, state._comparisons = self._model, self._changed, kept
+        return state
 
 
 def _names(path: str, held: dict[str, Foreign], owner: type | None) -> Comparison:
@@ -89,47 +130,6 @@ def _answers(path: str, held: Foreign, ask: Callable[[Foreign], Foreign], *, rar
         return None if is_passed_over or _answer(ask, held) == before else path
 
     return change
-
-
-class ModelState:
-    """Remember what a model holds.
-
-    A copy through pickle remembers the model as it is then, and what had changed before.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import Ridge
-    >>> model = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> state = ModelState(model)
-    >>> state.change(), model.fit([[0.0], [1.0]], [0.0, 3.0]) and state.change()
-    (None, 'Ridge.coef_')
-    """
-
-    def __init__(self, model: Model, changed: str | None = None) -> None:
-        self._model, self._changed = model, changed
-        self._comparisons = list(_comparisons_of(model))
-
-    def __reduce__(self) -> tuple[type[ModelState], tuple[Foreign, str | None]]:
-        return ModelState, (self._model, self.change())
-
-    def change(self) -> str | None:
-        """Return a name of what has changed; None if nothing is seen."""
-        if self._changed is not None:
-            return self._changed
-        comparisons = self._comparisons
-        if len(comparisons) > FIRST + RUN:
-            start = random.randrange(FIRST, len(comparisons) - RUN)
-            comparisons = comparisons[:FIRST] + comparisons[start : start + RUN]
-        return next((change for one in comparisons if (change := one()) is not None), None)
-
-    def without_own_changes(self) -> ModelState:
-        """Return the state without what has changed, as predictions may change a cache or a counter."""
-        kept = [one for one in self._comparisons if one() is None]
-        if len(kept) == len(self._comparisons):
-            return self
-        state = ModelState.__new__(ModelState)
-        state._model, state._changed, state._comparisons = self._model, self._changed, kept
-        return state
 
 
 def _comparisons_of(model: Model) -> Iterator[Comparison]:

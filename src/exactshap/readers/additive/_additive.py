@@ -239,9 +239,8 @@ class AdditiveForm:
     unit: str
     n_columns: int
     fitted_names: tuple[str, ...] | None = None  # where they are not in ``model.feature_names_in_``
-    own_call: OwnCall | None = (
-        None  # the model's documented call in the unit of the terms, which a pipeline or a search may have
-    )
+    # The model's documented call in the unit of the terms, which a pipeline or a search may have
+    own_call: OwnCall | None = None
     # ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``; None: by ``own_call``, in double precision
     predict: Callable[[Table], np.ndarray] | None = None
     # ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked; None: as finite numbers

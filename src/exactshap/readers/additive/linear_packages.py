@@ -30,6 +30,8 @@ from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.additive.statsmodels import FrameCall, is_of_terms, read_formula
 from exactshap.readers.responses import Response, no_response, probabilities
 
+# -- econml --------------------------------------------------------------------------------------------------------------
+
 
 def read_econml(model: Model, request: Request) -> AdditiveReader:
     r"""Read the effect of each treatment, which is linear in the columns of ``X``.

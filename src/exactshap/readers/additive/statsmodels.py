@@ -54,10 +54,10 @@ _INVERSE = {
 }
 # Kinds that have parameters beyond those of the columns: dispersions, variances, thresholds
 _MORE_PARAMETERS = ("NegativeBinomial", "NegativeBinomialP", "GeneralizedPoisson", "MixedLM", "OrderedModel")
-MAX_COLUMNS_OF_TERM = 10  # most columns of an interaction, as all subsets are needed
-_LEVEL = re.compile(
-    r"\[(?:T\.|S\.|D\.)?([^\]]*)\]"
-)  # patsy's and formulaic's names of the columns of a category: site[T.south]
+# Most columns of an interaction, as all subsets are needed.
+MAX_COLUMNS_OF_TERM = 10
+# Names of patsy and formulaic for the columns of a category: site[T.south].
+_LEVEL = re.compile(r"\[(?:T\.|S\.|D\.)?([^\]]*)\]")
 
 
 def _response(model: Model) -> Response:

@@ -15,6 +15,15 @@ from exactshap.frames import Table, hybrid_frame, is_missing, with_unique_index
 from exactshap.games import unmasked
 from exactshap.readers import class_names, predicts_tables
 
+# Rounding units of the largest answer; sums in another order differ by less.
+SUMMATION_EPSILONS = 16.0
+# Rows of a call. BLAS has separate kernels for one row, up to three, and many.
+SMALL_BATCHES, LARGE_BATCH = (1, 3), 128
+# Small batches of each size.
+CALLS_OF_EACH = 6
+
+_OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
+
 
 def first_call(
     function: Callable[..., Any], rows: Table, name: str, most: int | None = None
@@ -172,9 +181,6 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
         raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
 
 
-_OF_TABLES = "Pass a function of tables: lambda rows: net(torch.tensor(np.asarray(rows), dtype=torch.float32))"
-
-
 def _guarded(rows: Table) -> Any:
     if not rows.is_frame:
         array = np.array(rows.native)
@@ -289,14 +295,6 @@ def hybrid_rows(rows: Table, background: Table, columns: np.ndarray, numbers: np
 
 def _array(table: Table) -> np.ndarray:
     return table.numeric() if table.is_frame else np.asarray(table.native)
-
-
-# Rounding units of the largest answer; sums in another order differ by less.
-SUMMATION_EPSILONS = 16.0
-# Rows of a call. BLAS has separate kernels for one row, up to three, and many.
-SMALL_BATCHES, LARGE_BATCH = (1, 3), 128
-# Small batches of each size.
-CALLS_OF_EACH = 6
 
 
 def rounding(

@@ -69,8 +69,10 @@ OPTIONS = (*OF_SOLVER, "batch_size", "deterministic", "exact_owner", "output_nam
 USUAL_METHODS = ("predict_proba", "decision_function", "predict", "score_samples")
 # Words of ``output=`` that mean all that a method returns
 _RETURNED = (("predict_proba", "probability"), ("predict_proba", "response"), ("predict", "response"))
-SQUARES_OF_POOL = 4.0  # matrices of all coalitions at once
-POOLED = "pooled"  # an estimator of many rows: one process over rows and coalitions
+# Matrices of all coalitions at once.
+SQUARES_OF_POOL = 4.0
+# An estimator of many rows: one process over rows and coalitions.
+POOLED = "pooled"
 SAMPLING = frozenset(OPTIONS) - {"exact_owner", "deterministic", "batch_size"}
 # Cells of one batch of rows: 64 MiB.
 BATCH_CELLS = 2**23
@@ -79,10 +81,15 @@ BATCH_ROWS, BATCH_COALITIONS = 2**15, 512
 # Factor on the rounding: a function's own arithmetic may depend on the batch that a row is in.
 BATCH_ROUNDINGS = 8.0
 
-logger = logging.getLogger("exactshap")
-
 # Background rows on which a function is tried before it is explained.
 CHECKED_ROWS = 16
+
+# Players up to which all coalitions are offered, and what a sample of the usual size takes besides its calls (benchmarks/growth.py).
+MOST_OFFERED, SAMPLE_SECONDS = 16, 0.2
+# Seconds of a call from which on no larger batch of coalitions is timed.
+PATIENCE = 0.02
+
+logger = logging.getLogger("exactshap")
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -589,12 +596,6 @@ def _read_exactly(read_owner: Callable[[Model, Request], Reader], owner: Model, 
     # A warning says that a part of the owner can only be called: then the owner has no exact reader.
     RAISED.set((ExplanationWarning,))
     return read_owner(owner, request)
-
-
-# Players up to which all coalitions are offered, and what a sample of the usual size takes besides its calls (benchmarks/growth.py).
-MOST_OFFERED, SAMPLE_SECONDS = 16, 0.2
-# Seconds of a call from which on no larger batch of coalitions is timed.
-PATIENCE = 0.02
 
 
 def _row() -> Sample:

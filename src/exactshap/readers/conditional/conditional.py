@@ -1,4 +1,4 @@
-"""Explain any model by conditional means that are estimated from a background."""
+"""Explain any model by conditional means that are estimated from a background: by a copula, a ridge regression or a forest."""
 
 from __future__ import annotations
 
@@ -27,6 +27,27 @@ OPTIONS = {"observational": ("eta",), "observational-copula": ("n_samples",), "o
 READING_ROWS = 16
 # Draws for a coalition's mean under a copula; trees of a forest, as scikit-learn has them.
 DRAWS, TREES = 256, 100
+
+# Scramblings of the points; their spread is the standard error.
+REPLICATES = 8
+# Largest fraction of rows with one value in a continuous column.
+LARGEST_TIE = 0.1
+# Rows of one call of the model.
+CALL_ROWS = 2**16
+# Correlations of columns that determine each other are raised to it.
+SMALLEST_EIGENVALUE = 1e-9
+
+# Candidate bandwidths, in units of half the mean squared distance of two rows; narrower ones fit noise.
+BANDWIDTHS = (1.0, 2.0, 4.0)
+# Candidate ridges: smaller ones extrapolate wildly beyond the background.
+ETAS = np.logspace(-5.0, 1.0, 13)
+# Least rows of a leaf, as in regression forests since Breiman (2001).
+LEAF_ROWS = 5
+# Binary digits of predictions for forests, so that rounding decides no split.
+FOREST_BITS = 40
+
+# predict(points) -> (n_rows, n_outputs), and left-out predictions
+Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -127,16 +148,6 @@ class ConditionalReader(DelegatingReader):
 
     def stability(self, X: Table) -> None:
         """Return None: none is known."""
-
-
-# Scramblings of the points; their spread is the standard error.
-REPLICATES = 8
-# Largest fraction of rows with one value in a continuous column.
-LARGEST_TIE = 0.1
-# Rows of one call of the model.
-CALL_ROWS = 2**16
-# Correlations of columns that determine each other are raised to it.
-SMALLEST_EIGENVALUE = 1e-9
 
 
 class GaussianCopula:
@@ -350,19 +361,6 @@ def _words(column: np.ndarray) -> np.ndarray:
     if column.dtype.kind in "mM":
         column = column.astype(f"{column.dtype.kind}8[us]").astype(object)
     return np.array(["" if is_missing(cell) else f"={cell}" for cell in column])
-
-
-# Candidate bandwidths, in units of half the mean squared distance of two rows; narrower ones fit noise.
-BANDWIDTHS = (1.0, 2.0, 4.0)
-# Candidate ridges: smaller ones extrapolate wildly beyond the background.
-ETAS = np.logspace(-5.0, 1.0, 13)
-# Least rows of a leaf, as in regression forests since Breiman (2001).
-LEAF_ROWS = 5
-# Binary digits of predictions for forests, so that rounding decides no split.
-FOREST_BITS = 40
-
-# predict(points) -> (n_rows, n_outputs), and left-out predictions
-Fit = tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]
 
 
 class RidgeRegression:

@@ -20,6 +20,11 @@ from exactshap.solvers.rkhs import (
     whitener,
 )
 
+# Rows of a block of which only the diagonal is read.
+DIAGONAL_ROWS = 64
+# Features of one side of a coalition that are held at once: 256 KiB.
+BLOCK_VALUES = 2**15
+
 
 def conditioning_rows(machine: BoundMachine) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows to learn the conditional distribution from, and positive weights."""
@@ -175,11 +180,6 @@ class TrainingRows:
         return (self.prediction - self.ridge * np.einsum(sums, inverse, product))[:, None]
 
 
-DIAGONAL_ROWS = 64
-# Features of one side of a coalition that are held at once: 256 KiB.
-BLOCK_VALUES = 2**15
-
-
 class NystroemEmbedding:
     r"""Compute embeddings on landmarks (n_landmarks, n_columns), some of the conditioning rows: O(n b^2) for each coalition.
 
@@ -213,7 +213,6 @@ class NystroemEmbedding:
         across = conditioning(self.machine, values, self.landmarks)
         rows = [part.between(values, self.landmarks) for part in self.parts]
         inside, outside = self._monomials(values), self._monomials(self.rows)
-
         monomials = self.machine.expansion.monomials
 
         def value(mask: np.ndarray) -> np.ndarray:

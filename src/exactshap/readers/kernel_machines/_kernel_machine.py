@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from exactshap.readers.responses import HybridScores, RowScores
 
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
+# Rows of one evaluation of all terms.
 PREDICTED_ROWS = 128
 # Off by so much, an exponent leaves no digit of a kernel between equal rows
 LOST = 0.1
@@ -36,9 +37,10 @@ LOST = 0.1
 class KernelReader(Reader):
     """Read a kernel machine bound to a value function.
 
-    ``names`` are those of the fit, where they are not in ``model.feature_names_in_``; ``predict(table) -> (n_rows,) or (n_rows, n_outputs)`` is the model's own prediction path, and ``own_call`` the same as a single documented
-    call, None where there is none; one of them may be left out; ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of the
-    model's own arithmetic.
+    ``names`` are those of the fit, where they are not in ``model.feature_names_in_``. ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``
+    is the model's own prediction path, and ``own_call`` the same as a single documented call, None where there is none; one of them may
+    be left out. ``posterior`` is what a Gaussian process needs for the covariance of its Shapley values, ``epsilon`` the rounding unit of
+    the model's own arithmetic.
     """
 
     def __init__(
@@ -220,7 +222,7 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
         machine = score.strategy.machine
         background, _ = machine.rows_and_weights()
         hybrids = HybridScores(
-            partial(_scores, score),
+            functools.partial(_scores, score),
             has_orders=True,
             magnitude=float(machine.peak(background).max()),
             bytes=24.0 * min(machine.tile_values, machine.n_terms * machine.n_columns * len(background)),

@@ -1,4 +1,4 @@
-r"""Observational games of kernel machines: missing columns are filled by their conditional expectation (RKHS-SHAP).
+r"""Fill missing columns of kernel machines by their conditional expectation (RKHS-SHAP).
 
 .. math:: v_x(S) = E[f(x_S, X_{\bar S}) \mid X_S = x_S]
           \approx b + \sum_l c_l \prod_{j \in S} a_{lj}(x_j) \sum_z W^S_{zx} \prod_{j \notin S} a_{lj}(z_j)
@@ -45,9 +45,14 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
 from exactshap.solvers.rkhs import check_eta, choose_eta, conditional_stability
 
+# Settings of this value function.
+OPTIONS = ("eta", "n_landmarks", "budget", "random_state")
+
 # Multiplications for all coalitions and 256 rows: some minutes on one core.
 MAX_OPERATIONS = 1e13
+# Least number of landmarks of an estimate.
 MIN_LANDMARKS = 16
+# Rows that share the work of a coalition.
 ROWS = 256.0
 GIB = 2.0**30
 
@@ -140,9 +145,6 @@ class Routes:
 
 def _cost(memory: float, operations: float) -> str:
     return f"need {memory / GIB:.2g} GiB and {operations:.2g} operations"
-
-
-OPTIONS = ("eta", "n_landmarks", "budget", "random_state")
 
 
 def bind(

@@ -12,6 +12,9 @@ from exactshap.readers import Outputs, OwnCall, Reader, Request, require_fitted,
 from exactshap.readers.kernel_machines._expansion import Expansion, expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_outer_response
 
+# Settings of a density that is a sum of products.
+_READ = {"kernel": "gaussian", "metric": "euclidean", "atol": 0, "rtol": 0}
+
 
 @with_outer_response
 def read_kernel_ridge(model: Model, request: Request) -> Reader:
@@ -80,6 +83,3 @@ def read_density(model: Model, request: Request) -> Reader:
         unit="density",
         own_call=OwnCall("score_samples", finish=np.exp),
     )
-
-
-_READ = {"kernel": "gaussian", "metric": "euclidean", "atol": 0, "rtol": 0}

@@ -19,6 +19,8 @@ from exactshap.readers.kernel_machines._expansion import Expansion, Monomials, e
 from exactshap.readers.kernel_machines._gaussian_posterior import Process, attach
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader
 
+_AS_FUNCTION = "Use explain(lambda rows: model.posterior(torch.tensor(rows)).mean.detach().numpy()[:, 0], X, background)"
+
 
 def read(model: Model, request: Request) -> Reader:
     """Read f(x) = m + sum_i alpha_i k(x, X_i). alpha is the mean cache of the model's own prediction strategy."""
@@ -96,9 +98,6 @@ def _units(model: Model, n_features: int) -> _Units:
 def _no_units(what: str, transform: Foreign, known: str) -> UnsupportedStructureError:
     name = type(transform).__name__
     return UnsupportedStructureError(f"The {what} transform {name} cannot be read", f"{known} can", _AS_FUNCTION)
-
-
-_AS_FUNCTION = "Use explain(lambda rows: model.posterior(torch.tensor(rows)).mean.detach().numpy()[:, 0], X, background)"
 
 
 def _cholesky(model: Model, kernel: Kernel, points: np.ndarray, scale: float = 1.0) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Support vector machines in ONNX files, held against onnxruntime."""
+"""Read support vector machines in ONNX files, and compare them with onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approximate kernel maps in front of a linear model: both are kernel expansions again."""
+"""Read linear models behind approximate kernel maps: both together are kernel expansions again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gaussian processes of scikit-learn: the posterior mean of regressors, the latent mean of classifiers."""
+"""Read Gaussian processes of scikit-learn: the posterior mean of regressors, the latent mean of classifiers."""
 
 from __future__ import annotations
 
@@ -100,9 +100,7 @@ def _latent_expansion(part: Foreign) -> Expansion:
 def _as_predicted(kernel: Kernel) -> Kernel:
     """Return a kernel with scikit-learn's own value between equal rows.
 
-    For a Matern of small nu that is below 1.
-
-    It puts a rounding unit in place of distance 0: with nu = 0.1 the value is 0.9993, so that rows of the training set are predicted off
+    That is below 1 for a Matern of small nu, as scikit-learn puts a rounding unit in place of distance 0: with nu = 0.1 the value is 0.9993, so that rows of the training set are predicted off
     their neighbours. The covariance of the process has none of it.
     """
     if isinstance(kernel, Sum | Product):

@@ -1,4 +1,4 @@
-"""Support vector machines of scikit-learn: SVR, NuSVR, SVC, NuSVC, OneClassSVM."""
+"""Read support vector machines of scikit-learn: SVR, NuSVR, SVC, NuSVC, OneClassSVM."""
 
 from __future__ import annotations
 

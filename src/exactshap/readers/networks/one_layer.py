@@ -6,7 +6,7 @@ A sum of exponentials in place of g, one for each unit as long as its range asks
 (:mod:`exactshap.expansions`). A unit that is saturated for every hybrid of a row is a constant. Rectified units have a kink, and no
 such sum: the coalitions of halves of the players meet in the middle (:func:`exactshap.solvers.product.solve_hinges`).
 
-Units of one row and a background: their game by its definition, and with a kink at zero by meeting in the middle.
+The game of one row and a background, with :math:`s_{hj}` what player j adds to the sum of unit h, is
 
 .. math:: v_x(S) = c + \sum_z w_z \sum_h o_h\, g\Bigl(\beta_h + \sum_{j \in S} s_{hj}(x) + \sum_{j \notin S} s_{hj}(z)\Bigr)
 """
@@ -35,60 +35,21 @@ from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Part, Solution, solve
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
 
-_BLOCK_VALUES = 2**20  # of what players add to sums, at a time: 8 MiB
-
-
-class Units(NamedTuple):
-    """Hold the units of one row, bound to background rows."""
-
-    row: np.ndarray  # (n_players, n_units): what each player of the row adds to the sum of each unit
-    absent: np.ndarray  # (n_background, n_players, n_units): the same of the background
-    weights: np.ndarray  # (n_background,)
-    bias: np.ndarray  # (n_units,)
-    out: np.ndarray  # (n_units, n_outputs)
-    activation: Callable[[np.ndarray], np.ndarray]  # g
-
-    def __call__(self, masks: np.ndarray) -> np.ndarray:
-        """Return v(S) - c of shape (n_masks, n_outputs), by its definition."""
-        values = np.empty((len(masks), self.out.shape[1]))
-        for place, mask in enumerate(masks):
-            values[place] = self.weights @ self.scores(mask)
-        return values
-
-    def scores(self, mask: np.ndarray) -> np.ndarray:
-        """Return what the units of a coalition's hybrids add to the outputs. The shape is (n_background, n_outputs)."""
-        sums = self.bias + self.row[mask].sum(axis=0) + self.absent[:, ~mask].sum(axis=1)
-        return np.asarray(self.activation(sums) @ self.out)
-
-    def meet_in_the_middle(self, semivalue: Semivalue, order: int, owner: str) -> Part:
-        """Solve rectified units, one block of background rows after the other."""
-        n_background, (d, n_units) = len(self.absent), self.row.shape
-        blocks = slices(n_background, _BLOCK_VALUES // max(1, d * n_units))
-        return functools.reduce(operator.add, (self._block(rows, semivalue, order, owner) for rows in blocks))
-
-    def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Part:
-        absent, d = self.absent[rows], len(self.row)
-        steps = (self.row - absent).transpose(0, 2, 1).reshape(-1, d)
-        shifts = (self.bias + absent.sum(axis=1)).ravel()
-        c = (self.weights[rows, None, None] * self.out).reshape(-1, self.out.shape[1])
-        try:
-            return solve_hinges(steps, np.arange(len(steps) + 1), shifts, c, semivalue, order)
-        except BudgetError as error:
-            got = f"More than {MAX_HINGE_PLAYERS} players move the sum of a unit across its kink"
-            do = "Join columns with groups=, or sample: explain(model.predict, X, background)"
-            raise BudgetError(f"The units of {owner} have too many players", got, do) from error
-
-
 ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "tanh": np.tanh,
     "logistic": expit,
     "identity": lambda t: t,
     "relu": lambda t: np.maximum(t, 0.0),
 }
-_SATURATED = 40.0  # the logistic function of -40 is 4e-18
+# Sums beyond are constants: the logistic function of -40 is 4e-18.
+_SATURATED = 40.0
 # Players up to which visiting all coalitions costs less than expansions (benchmarks/bench_networks.py): 0.2 s for 1 s at 10
 ENUMERATED = 10
-_BLOCK_BYTES = 2.0**25  # of the background's factors at a time: they stay in a core's caches
+
+# Numbers that players add to sums, at a time: 8 MiB.
+_BLOCK_VALUES = 2**20
+# Bytes of the background's factors at a time: they stay in a core's caches.
+_BLOCK_BYTES = 2.0**25
 
 
 class OneLayerNetwork:
@@ -160,13 +121,6 @@ class OneLayerNetwork:
             return np.asarray(self.own_predict(X), float)
         hidden = ACTIVATIONS[self.activation](as_table(X).numeric() @ self.weights + self.bias)
         return np.asarray(hidden @ self.out_weights + self.out_bias)
-
-
-def _unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
-    """Return the error for an activation without an exact form."""
-    do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
-    known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
-    return UnsupportedStructureError(f"The units of {name} have no exact form", known, do)
 
 
 def read(model: OneLayerNetwork, request: Request) -> Reader:
@@ -400,13 +354,61 @@ class NetworkReader(RowReader[np.ndarray]):
 
 @dataclass(frozen=True, eq=False)
 class _Terms:
-    """Waves of all units: v(S) = constant + Re sum_l c_l prod exp(rate_l s_unit_l)."""
+    """Hold the waves of all units: v(S) = constant + Re sum_l c_l prod exp(rate_l s_unit_l)."""
 
     unit: np.ndarray  # int64 (n_terms,)
     rates: np.ndarray  # complex128 (n_terms,)
     c: np.ndarray  # complex128 (n_terms, n_outputs)
     constant: np.ndarray  # float64 (n_outputs,)
     error: float
+
+
+class Units(NamedTuple):
+    """Hold the units of one row, bound to background rows."""
+
+    row: np.ndarray  # (n_players, n_units): what each player of the row adds to the sum of each unit
+    absent: np.ndarray  # (n_background, n_players, n_units): the same of the background
+    weights: np.ndarray  # (n_background,)
+    bias: np.ndarray  # (n_units,)
+    out: np.ndarray  # (n_units, n_outputs)
+    activation: Callable[[np.ndarray], np.ndarray]  # g
+
+    def __call__(self, masks: np.ndarray) -> np.ndarray:
+        """Return v(S) - c of shape (n_masks, n_outputs), by its definition."""
+        values = np.empty((len(masks), self.out.shape[1]))
+        for place, mask in enumerate(masks):
+            values[place] = self.weights @ self.scores(mask)
+        return values
+
+    def scores(self, mask: np.ndarray) -> np.ndarray:
+        """Return what the units of a coalition's hybrids add to the outputs. The shape is (n_background, n_outputs)."""
+        sums = self.bias + self.row[mask].sum(axis=0) + self.absent[:, ~mask].sum(axis=1)
+        return np.asarray(self.activation(sums) @ self.out)
+
+    def meet_in_the_middle(self, semivalue: Semivalue, order: int, owner: str) -> Part:
+        """Solve rectified units, one block of background rows after the other."""
+        n_background, (d, n_units) = len(self.absent), self.row.shape
+        blocks = slices(n_background, _BLOCK_VALUES // max(1, d * n_units))
+        return functools.reduce(operator.add, (self._block(rows, semivalue, order, owner) for rows in blocks))
+
+    def _block(self, rows: slice, semivalue: Semivalue, order: int, owner: str) -> Part:
+        absent, d = self.absent[rows], len(self.row)
+        steps = (self.row - absent).transpose(0, 2, 1).reshape(-1, d)
+        shifts = (self.bias + absent.sum(axis=1)).ravel()
+        c = (self.weights[rows, None, None] * self.out).reshape(-1, self.out.shape[1])
+        try:
+            return solve_hinges(steps, np.arange(len(steps) + 1), shifts, c, semivalue, order)
+        except BudgetError as error:
+            got = f"More than {MAX_HINGE_PLAYERS} players move the sum of a unit across its kink"
+            do = "Join columns with groups=, or sample: explain(model.predict, X, background)"
+            raise BudgetError(f"The units of {owner} have too many players", got, do) from error
+
+
+def _unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
+    """Return the error for an activation without an exact form."""
+    do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
+    known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
+    return UnsupportedStructureError(f"The units of {name} have no exact form", known, do)
 
 
 # -- multilayer perceptrons of scikit-learn ----------------------------------------------------------------------------------

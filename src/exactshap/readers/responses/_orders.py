@@ -62,14 +62,6 @@ class OrderSample:
     scale: float  # the mean over the background of the largest response on the way, which may be far above those at its ends
 
 
-def _orders(random_state: object, n_background: int, n_pairs: int, n_players: int, step: int) -> Iterator[np.ndarray]:
-    """Yield random orders as places of the players, ``(n_background, n_some, n_players)`` with at most ``step`` at a time."""
-    rng = checked_generator(random_state)
-    for some in slices(n_pairs, step):
-        players = np.tile(np.arange(n_players, dtype=np.int32), (n_background, some.stop - some.start, 1))
-        yield rng.permuted(players, axis=2)
-
-
 def sample_orders(
     along: Along,
     respond: Callable[[np.ndarray], np.ndarray],
@@ -109,6 +101,14 @@ def sample_orders(
     share = variance.sum(axis=0) / np.maximum(fitted.variance(weights).sum(axis=0), TINIEST)
     variance = np.maximum(variance, np.minimum(share, 1.0) * missed)
     return OrderSample(left.mean(weights), variance, slopes, float(weights @ largest))
+
+
+def _orders(random_state: object, n_background: int, n_pairs: int, n_players: int, step: int) -> Iterator[np.ndarray]:
+    """Yield random orders as places of the players, ``(n_background, n_some, n_players)`` with at most ``step`` at a time."""
+    rng = checked_generator(random_state)
+    for some in slices(n_pairs, step):
+        players = np.tile(np.arange(n_players, dtype=np.int32), (n_background, some.stop - some.start, 1))
+        yield rng.permuted(players, axis=2)
 
 
 class _Means:

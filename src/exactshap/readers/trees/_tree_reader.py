@@ -1,7 +1,7 @@
 """Read ensembles of trees as games, for all libraries.
 
 A reader file makes a :class:`~exactshap.trees.TreeModel` and a function for the library's own margin; :class:`TreeReader`
-does the rest: ``prepare_trees`` of ``exactshap.solvers.trees._solve`` once at construction (the background's tables are its state),
+does the rest: ``prepare_trees`` of :mod:`exactshap.solvers.trees` once at construction (the background's tables are its state),
 ``solve_trees`` for each block of rows. ``game`` is the reference implementation: one term for each leaf.
 """
 

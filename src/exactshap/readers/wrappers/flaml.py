@@ -76,17 +76,15 @@ class FlamlReader(PipelineReader):
         super().__init__(make_pipeline(*front, inside), front, [inside], request)
         numbered = {str(k): label for k, label in enumerate(classes)}
         before, word, number = self.traits.unit.rpartition(" class ")
-        self._inside, self.traits = (
-            inside,
-            replace(
-                self.traits,
-                model=around[0],
-                model_name=f"{type(around[0]).__name__}({self.inner.traits.model_name})",
-                # Neither AutoML nor its estimators answer scores.
-                own_call=None,
-                output_names=tuple(numbered.get(name, name) for name in self.traits.output_names),
-                unit=before + word + numbered.get(number, number),
-            ),
+        self._inside = inside
+        self.traits = replace(
+            self.traits,
+            model=around[0],
+            model_name=f"{type(around[0]).__name__}({self.inner.traits.model_name})",
+            # Neither AutoML nor its estimators answer scores.
+            own_call=None,
+            output_names=tuple(numbered.get(name, name) for name in self.traits.output_names),
+            unit=before + word + numbered.get(number, number),
         )
         assert request.background is not None
         self._require_same_answers(inside, request.background.take(slice(0, CHECKED_ROWS)))

@@ -17,6 +17,11 @@ from exactshap.readers.additive import linear_step
 from exactshap.readers.responses import Isotonic, Response, Sigmoid, isotonic, normalised, sigmoid, temperature
 from exactshap.readers.wrappers._sum import Member, SumReader, n_columns_of, read_member, request_of_sum
 
+Columns = tuple[int, ...] | None
+# A classifier, what each of its classes adds to the outputs (n_classes, n_outputs), and its columns
+Part = tuple[Model, np.ndarray, Columns]
+
+
 # -- regressors ----------------------------------------------------------------------------------------------------------
 
 
@@ -59,9 +64,6 @@ def _regressor(inner: Model, request: Request, model: Model, columns: tuple[int,
 
 
 # -- classifiers that add up probabilities -------------------------------------------------------------------------------
-
-Columns = tuple[int, ...] | None
-Part = tuple[Model, np.ndarray, Columns]  # a classifier, what each of its classes adds to the outputs (n_classes, n_outputs)
 
 
 def read_probabilities(model: Model, request: Request) -> Reader:
