@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from exactshap.games import OracleGame
-from exactshap.semivalues import find
+from exactshap.semivalues import beta, find
 from exactshap.solvers import solve
+from exactshap.solvers.core import player_sets
 from exactshap.solvers.sampled import _estimators, _problem
-from exactshap.solvers.sampled._correction import Correction, corrected, corrected_by_others
+from exactshap.solvers.sampled._correction import Correction, corrected, corrected_by_others, uncorrected
 from exactshap.solvers.sampled._frontier import additive_frontier, character_columns
-from exactshap.solvers.sampled._polynomial import fit_polynomial, odd_shares
+from exactshap.solvers.sampled._polynomial import TINIEST, fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import Prior, Question, _hypercube, covariance, fit_process
 from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf
@@ -73,6 +74,64 @@ def written_out(masks, process, linear, residuals):
     moves = (linear * unseen) @ within / np.diag(inverse)[order]
     expected = np.einsum("ji,ik,jk->j", moves, inverse[np.ix_(order, order)], moves)
     return missed - missed.mean(axis=0), variance, expected[:, None] * process.halves[0].variance
+
+
+def said_of_values(process, index, order, half):
+    """Return c and C (n_sets, n_outputs) of one half, by a table of what every coalition adds to every value."""
+    d, fitted, rows = process.points.shape[1], process.halves[half], process.points > 0
+    codes = 1 << np.arange(d)
+    indicators = OracleGame(lambda masks: np.eye(2**d)[masks @ codes], d)
+    added = solve(indicators, index, order, method="enumeration").values
+    by_row = added[:, rows @ codes] + fitted.half.sign * added[:, ~rows @ codes]
+    sizes = rows.sum(axis=1)
+    every = np.array([math.comb(d, size) for size in sizes], float)
+    if process.paired:
+        every[2 * sizes == d] /= 2.0  # a pair has two halves of this size
+        sizes = np.minimum(sizes, d - sizes)
+    called = np.array([np.count_nonzero(sizes == size) for size in sizes])
+    # Row 0 is the full coalition
+    unseen = np.where((sizes == 0) | (sizes == d), 0.0, 1.0 - called / every)
+    gram = covariance(process.points, process.points, process.theta, fitted.half.sign)
+    inverse = np.linalg.inv(gram + (process.white + JITTER) * np.eye(len(rows)))
+    moves = by_row * unseen * every / called / np.diag(inverse)
+    return moves @ fitted.dual, np.einsum("ti,ij,tj->t", moves, inverse, moves)[:, None] * fitted.variance
+
+
+@pytest.mark.parametrize(("index", "order", "paired"), [("k-sii", 2, True), (beta(4, 1), 1, False), ("banzhaf", 1, True)])
+@pytest.mark.parametrize("n", [14, 25])
+def test_errors_of_values_that_nothing_corrects_written_out(index, order, paired, n):
+    d, rng = 6, np.random.default_rng(n)
+    drawn = draw(d, n, rng, strata(d, paired=paired), paired=paired)
+    masks, weights = np.concatenate([np.ones((1, d), bool), drawn]), rng.integers(1, 9, size=d)
+
+    def value(some):
+        return np.stack([some @ weights >= 0.6 * weights.sum(), np.tanh(some @ weights / 9.0)], axis=1) * [3.0, 1.0]
+
+    even, outside = paired and order > 1, value(~masks) if paired else None
+    process = fit_process(2.0 * masks - 1, value(masks), outside, even=even, relevance_rows=500, rng=rng)
+    question = Question(find(index), order, player_sets(d, order))
+    values, errors = uncorrected(process, question)
+    own_values, own_errors = process.solve(question)
+    np.testing.assert_array_equal(values, own_values)
+    variance, squares, expected = 0.0, 0.0, 0.0
+    players = np.array([len(some) for some in question.sets])
+    said = np.equal.outer(np.arange(1, order + 1), players).astype(float)  # sums over the sets of each size
+    for half, posterior in enumerate(process.half_posteriors(question)):
+        fitted, scale = posterior.fitted, posterior.fitted.half.scale**2
+        missed, believed = said_of_values(process, index, order, half)
+        seen, told = said @ missed**2, said @ believed
+        precision = fitted.precisions(len(masks))
+        squares, expected = squares + scale * seen, expected + scale * told
+        z2, moved = fitted.dual**2 / precision[:, None] / fitted.variance, (posterior.influence**2).sum(axis=1) / precision
+        ratios = seen / np.maximum(told, TINIEST)  # pairs of players do not see the odd half
+        judged = np.maximum(np.maximum(z2.mean(axis=0), moved @ z2 / moved.sum()), ratios[players - 1])
+        inflation = _hypercube.HEAVY_TAILS * (judged + d / process.n_answers)
+        variance = variance + posterior.left[:, None] * fitted.variance * scale * inflation
+    share = 1.0 - process.n_answers / (process.n_answers - d) * expected / squares
+    share = np.maximum(share, min(8.0 * d / process.n_answers, 1.0))[players - 1]
+    means = (said @ variance / said.sum(axis=1, keepdims=True))[players - 1]
+    np.testing.assert_allclose(errors**2, variance + share * np.maximum(means - variance, 0.0), rtol=conditioned(1e10))
+    assert np.all(errors >= own_errors * (1.0 - conditioned(1e10)))
 
 
 def test_correction_written_out():

@@ -52,13 +52,15 @@ from typing import Protocol
 import numpy as np
 
 from exactshap.semivalues import Semivalue
+from exactshap.solvers.core import sets_by_size
 from exactshap.solvers.sampled._polynomial import TINIEST, PolynomialFit, by_luck, surprises
-from exactshap.solvers.sampled._sampling import strata
-from exactshap.solvers.sampled.process import CubeProcess, Question, white_functionals
+from exactshap.solvers.sampled._sampling import counted_weights, sizes_of, strata
+from exactshap.solvers.sampled.process import CubeProcess, Question, evenly_spaced, white_functionals
 
 # Pairs a player up to which relevances are not trusted
 FITTED = 8.0
 BLOCK = 1000  # pairs that are predicted at once
+MOST_JUDGED = 500  # sets of each size, evenly spread, by which variances are judged
 
 
 def corrected(kernelshap: PolynomialFit, process: CubeProcess, question: Question) -> tuple[np.ndarray, np.ndarray]:
@@ -70,6 +72,49 @@ def corrected(kernelshap: PolynomialFit, process: CubeProcess, question: Questio
     variance = (1.0 - wrong) * own + wrong * correction.variance + unknown * np.maximum(correction.variance - own, 0.0)
     values = drawn_together(values + correction.added(values), wrong * variance.sum(axis=0))
     return process.unit * values, process.unit * np.sqrt(variance)
+
+
+def uncorrected(process: CubeProcess, question: Question) -> tuple[np.ndarray, np.ndarray]:
+    r"""Return values of any index and order, which nothing corrects, and their errors: (n_sets, n_outputs).
+
+    A process is as rough at one size of coalitions as at any other, and games that jump are not. So its variances have the scale of what the
+    residuals say of the values themselves, if that is larger than the scale of the residuals. For one half of the game and all sets T of a size,
+
+    .. math:: \frac{\sum_T c_T^2}{\sum_T C_T}, \qquad c_T = \sum_i u_i \frac{N_s}{n_s} D_{iT}\, r_i,
+
+    where each row i stands for all :math:`N_s` of its size, with the weight :math:`D_{iT}` in a value, and C is the variance that the process says c has. Of the share w,
+    and of h, the relevances that say which sets are known best are not trusted: there no variance counts for less than the mean of the sets of its size.
+    """
+    n_players, n = process.points.shape[1], process.n_answers
+    by_size = sets_by_size(question.sets, question.order)
+    squares, expected = np.zeros((2, len(process.halves), len(by_size), len(process.unit)))
+    for k, fitted in enumerate(process.halves):
+        for size, sets in enumerate(by_size):
+            weights = _drawn_weights(process, sets[evenly_spaced(len(sets), MOST_JUDGED)], question, fitted.half.sign)
+            squares[k, size] = ((weights.T @ process.checked(k)[1]) ** 2).sum(axis=0)
+            expected[k, size] = process.variance_of_left_out(weights, k).sum(axis=0)
+    counts = [len(sets) for sets in by_size]
+    ratios = squares / np.maximum(expected, TINIEST)
+    values, std_error = process.solve(question, [np.repeat(half, counts, axis=0) for half in ratios])
+    scales = np.array([fitted.half.scale for fitted in process.halves])[:, None] ** 2
+    chance = n / max(n - n_players, 1.0) * (scales * expected).sum(axis=0)
+    share = np.maximum(beyond_chance((scales * squares).sum(axis=0), chance), min(FITTED * n_players / n, 1.0))
+    parts = np.split(std_error**2, np.cumsum(counts)[:-1])
+    raised = [some + part * np.maximum(some.mean(axis=0) - some, 0.0) for some, part in zip(parts, share, strict=True)]
+    return values, np.sqrt(np.concatenate(raised))
+
+
+def _drawn_weights(process: CubeProcess, sets: np.ndarray, question: Question, sign: int) -> np.ndarray:
+    """Return the weights (n_checked, n_sets) of residuals in c, each row for all those of its size that were not called."""
+    n_players, n_checked = process.points.shape[1], len(process.checked()[0])
+    sizes = sizes_of(process.points > 0, paired=process.paired)
+    own, halves = sizes[-n_checked:], 1.0 + (process.paired & (2 * sizes[-n_checked:] == n_players))
+    # The full and the empty coalition are one each
+    every = np.concatenate([[1.0], strata(n_players, paired=process.paired).counts, [1.0]])
+    called, checked = (np.bincount(some, minlength=n_players + 1) for some in (sizes, own))
+    counted = counted_weights(question.semivalue, n_players, sets.shape[1], question.order)
+    of_size = (1.0 - called[own] / every[own]) / (checked[own] * halves)
+    return np.asarray(of_size[:, None] * white_functionals(process.points[-n_checked:], sets, counted, sign))
 
 
 def beyond_chance(squares: np.ndarray, chance: np.ndarray) -> np.ndarray:

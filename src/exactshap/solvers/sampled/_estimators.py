@@ -12,7 +12,7 @@ import numpy as np
 from exactshap.errors import ExplanationWarning, InputError, message
 from exactshap.semivalues import Semivalue, find
 from exactshap.solvers.core import Part, set_sizes, sets_by_size
-from exactshap.solvers.sampled._correction import FITTED, corrected, corrected_by_folds, corrected_by_others
+from exactshap.solvers.sampled._correction import FITTED, corrected, corrected_by_folds, corrected_by_others, uncorrected
 from exactshap.solvers.sampled._frontier import (
     Sets,
     additive_frontier,
@@ -70,7 +70,7 @@ def _estimated(
         return corrected_by_others(problem.masks[n:], problem.odd_half[n:], process, question)
     if kernelshap is not None:
         return corrected(kernelshap, process, question)
-    values, std_error = process.solve(question)
+    values, std_error = uncorrected(process, question)
     wary = process.wary()
     return _with_players(
         problem, process, values, std_error if wary is process else np.maximum(std_error, wary.solve(question)[1])

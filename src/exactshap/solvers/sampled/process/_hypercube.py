@@ -17,6 +17,7 @@ one-player factors: its values of any index are exact by quadrature on a ``Produ
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -121,11 +122,11 @@ class CubeProcess:
             total = total + (matrix @ fitted.dual) * fitted.half.scale + fitted.half.offset
         return total
 
-    def checked(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows that calibrate the errors, and leave-one-out residuals of the odd half there, in its ``unit``: alpha_i / (K^-1)_ii."""
-        precision = self._precisions[0]
+    def checked(self, half: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows that calibrate the errors, and leave-one-out residuals of a half there, in its scale: alpha_i / (K^-1)_ii."""
+        precision = self._precisions[half]
         n = len(precision)
-        return self.order[-n:], self.halves[0].dual[-n:] / precision[:, None]
+        return self.order[-n:], self.halves[half].dual[-n:] / precision[:, None]
 
     def posterior(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
         """Return the values of the posterior mean of the odd half and, in squares of ``unit``, their variances: (n_sets, n_outputs).
@@ -143,11 +144,12 @@ class CubeProcess:
         """Return the share of the white part in the variance of left-out rows of the odd half, their mean."""
         return float(self.white * self._precisions[0].mean())
 
-    def variance_of_left_out(self, weights: np.ndarray) -> np.ndarray:
+    def variance_of_left_out(self, weights: np.ndarray, half: int = 0) -> np.ndarray:
         """Return the variance (n_columns, n_outputs) of weighted sums of the left-out residuals of :meth:`checked`, weights (n_checked, n_columns)."""
-        n, odd = len(weights), self.halves[0]
-        root = solve_lower(np.asfortranarray(odd.factor[-n:, -n:]), np.asfortranarray(weights / self._precisions[0][:, None]))
-        return np.asarray((root**2).sum(axis=0)[:, None] * odd.variance)
+        n, fitted = len(weights), self.halves[half]
+        scaled = np.asfortranarray(weights / self._precisions[half][:, None])
+        root = solve_lower(np.asfortranarray(fitted.factor[-n:, -n:]), scaled)
+        return np.asarray((root**2).sum(axis=0)[:, None] * fitted.variance)
 
     @functools.cached_property
     def _precisions(self) -> list[np.ndarray]:
@@ -173,22 +175,24 @@ class CubeProcess:
             posteriors.append(HalfPosterior(fitted, cross, left, solve_lower(fitted.factor, root, transposed=True)))
         return posteriors
 
-    def solve(self, question: Question) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, question: Question, surprises: Sequence[np.ndarray] = ()) -> tuple[np.ndarray, np.ndarray]:
         r"""Return the exact values of the posterior mean and their posterior standard deviations, calibrated: (n_sets, n_outputs).
 
-        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`.
+        Values are linear in the game, so that those of the mean are :math:`\mathrm{cov}(\phi_T, g)\, K^{-1} g`. ``surprises`` (n_sets, n_outputs)
+        of each half are factors of its variances at least, before those that single rows ask for.
         """
         posteriors = self.half_posteriors(question)
+        surprises = surprises or [np.zeros(1)] * len(posteriors)
         values = error = np.zeros(())
-        for half, precision in zip(posteriors, self._precisions, strict=True):
+        for half, precision, least in zip(posteriors, self._precisions, surprises, strict=True):
             fitted = half.fitted
-            variance = half.left[:, None] * fitted.variance * self._inflation(half, precision)
+            variance = half.left[:, None] * fitted.variance * self._inflation(half, precision, least)
             values = values + (half.cross.T @ fitted.dual) * fitted.half.scale
             error = np.hypot(error, np.sqrt(variance) * fitted.half.scale)
         return values, error
 
-    def _inflation(self, posterior: HalfPosterior, precision: np.ndarray) -> np.ndarray:
-        r"""Return the factor (n_outputs,) by which the posterior's variances are too small, by leave-one-out residuals.
+    def _inflation(self, posterior: HalfPosterior, precision: np.ndarray, least: np.ndarray) -> np.ndarray:
+        r"""Return the factor by which the posterior's variances are too small, by leave-one-out residuals.
 
         .. math:: c\, \Bigl[\max\Bigl\{\frac1m \sum_i z_i^2,\; \frac{\sum_i w_i z_i^2}{\sum_i w_i},\; 10^{-4}\Bigr\} + \frac dm\Bigr],
                   \qquad w_i = \sum_T (K^{-1} c_T)_i^2 / (K^{-1})_{ii}
@@ -200,7 +204,7 @@ class CubeProcess:
         squares = fitted.dual[checked] ** 2 / precision[:, None] / np.maximum(fitted.variance, TINIEST)
         weights = (posterior.influence[checked] ** 2).sum(axis=1) / precision
         weighted = weights @ squares / max(float(weights.sum()), TINIEST)
-        judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), SMALLEST_RATIO)
+        judged = np.maximum(np.maximum(squares.mean(axis=0), weighted), np.maximum(least, SMALLEST_RATIO))
         return HEAVY_TAILS * (judged + self.points.shape[1] / self.n_answers)
 
     def scales(self) -> list[tuple[int, float]]:
