@@ -95,7 +95,7 @@ def decompose_conditional_hsic(
     -----
     No test of conditional independence holds its level for every distribution (Shah and Peters 2020). This one assumes that the ridge
     regressions find the conditional means and that the residuals are exchangeable among neighbours; ``docs/drift.md`` shows its level in
-    simulations: with some 20 rows about twice the one that is asked for. Cost O(n^3) for five eigenvalue problems, O(n^2 d^2) for the shares, O(n^2 d) for each permutation.
+    simulations: with some 20 rows it is about twice the nominal one. Cost O(n^3) for five eigenvalue problems, O(n^2 d^2) for the shares, O(n^2 d) for each permutation.
 
     References
     ----------
