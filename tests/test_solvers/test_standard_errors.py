@@ -106,7 +106,7 @@ def second_price(rng):
 
 @pytest.mark.parametrize("index", ["banzhaf", beta(4, 1)])
 def test_errors_of_other_indices_know_that_games_jump_at_some_sizes(monkeypatch, index):
-    """Two families that nobody had looked at, ten calls a player: 0.86 (Banzhaf) and 0.99 (beta) of the values, by single residuals alone 0.68 and 0.91."""
+    """Two families that nobody had looked at, ten calls a player: 0.86 (Banzhaf) and 0.98 (beta) of the values, by single residuals alone 0.68 and 0.88."""
     before, hits = [], []
 
     def spied(process, question):
@@ -123,7 +123,7 @@ def test_errors_of_other_indices_know_that_games_jump_at_some_sizes(monkeypatch,
             hits.append([np.mean(missed <= 2.0 * error + rounding) for error in (found.std_error, before[-1])])
     whole, alone = np.mean(hits, axis=0)
     assert whole >= 0.8
-    assert alone < whole - 0.03, "the games no longer tell the errors from those of single residuals"
+    assert alone < whole - 0.05, "the games no longer tell the errors from those of single residuals"
 
 
 @pytest.mark.parametrize(("family", "least"), [(voting, 0.87), (bankruptcy, 0.78)])
