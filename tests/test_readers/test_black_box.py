@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.kernel_approximation import Nystroem
@@ -235,6 +235,23 @@ def test_boosters_for_objects_of_their_library_are_passed_themselves():
     for function in (booster.inplace_predict, functools.partial(booster.inplace_predict, predict_type="margin")):
         found = check_answers(function, function, X[:3], BACKGROUND, FLOAT32_FUNCTION, contract=False)
         assert found.model_name == "Booster"
+
+
+def test_names_for_the_columns_of_a_method_are_the_users():
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    model = PoissonRegressor().fit(frame, np.exp(X[:, 0]))
+    found = explain(model.predict, frame[:2], frame[20:29], feature_names=list("vwxyz"))
+    assert found.feature_names == tuple("vwxyz")
+    np.testing.assert_allclose(found.values, explain(model.predict, frame[:2], frame[20:29]).values, atol=conditioned(100))
+
+
+def test_probabilities_behind_a_step_that_drops_a_column_are_read():
+    """Coalitions are those of the players that have columns."""
+    scaled = ColumnTransformer([("kept", StandardScaler(), [0, 1, 2, 4])])
+    chances = with_classes(make_pipeline(scaled, LogisticRegression()), 3, X).predict_proba
+    found = check_answers(chances, chances, X[:3], BACKGROUND, conditioned(1e3), contract=False)
+    assert not found.model_name.endswith("predict_proba")
+    assert np.all(found.values[:, 3] == 0.0)
 
 
 def test_rows_far_from_where_a_method_is_read_have_a_way_out():

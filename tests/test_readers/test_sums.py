@@ -89,6 +89,12 @@ MODELS = {  # (model, target, method)
     "targets of forests": (Targets(Forest()), BOTH, "predict"),
     "targets of boosting": (Targets(boosting()), BOTH, "predict"),
     "targets of CatBoost": (Targets(SymmetricTrees(iterations=4, verbose=0, allow_writing_files=False)), BOTH, "predict"),
+    "targets of counts": (Targets(PoissonRegressor()), BOTH**2, "predict"),
+    "targets of boosted counts": (
+        Targets(LGBMRegressor(n_estimators=4, verbose=-1, objective="poisson")),
+        BOTH**2,
+        "predict",
+    ),
     "machines against the rest": (OneVsRestClassifier(LinearSVC()), TERNARY, "decision_function"),
     "logits against the rest": (OneVsRestClassifier(LogisticRegression()), TERNARY > 0, "decision_function"),
     "logits against each other": (OneVsOneClassifier(LogisticRegression()), TERNARY, None),  # whose own scores are votes
@@ -358,7 +364,11 @@ REFUSED = {  # (model, target, words)
     ),
     "last step of trees": (Stack(MIXED[:1], FEW_FORESTS, cv=2), Y, "last step is linear.*RandomForest"),
     "last step with a link": (Stack(MIXED[:1], PoissonRegressor(), cv=2), Y**2, "last step is linear.*Poisson"),
-    "logarithms of targets": (Targets(PoissonRegressor()), BOTH**2, "exact in the unit that it predicts"),
+    "roots of targets": (
+        Targets(LGBMRegressor(n_estimators=2, verbose=-1, reg_sqrt=True)),
+        BOTH**2,
+        "exact in the unit that it predicts",
+    ),
     "labels": (ensemble.VotingClassifier(FORESTS, voting="hard"), BINARY, "vote of labels.*voting='soft'"),
     "neighbours of classes": (Soft([("a", KNeighborsClassifier())]), TERNARY, "model.predict_proba"),
     "neighbours of labels": (multioutput.MultiOutputClassifier(KNeighborsClassifier()), TWO_LABELS, "model.predict_proba"),

@@ -26,11 +26,12 @@ logger = logging.getLogger("exactshap")
 
 @dataclass(frozen=True)
 class Calls:
-    """State the calls that a row needs: a sentence, the coalitions (None if unknown), how to need fewer."""
+    """State the calls that a row needs: a sentence, the coalitions (None if unknown), how to need fewer, whether they are all."""
 
     sentence: str
     coalitions: float | None
     advice: str = ""
+    every: bool = False
 
 
 def fewer_coalitions(n_players: int) -> int:

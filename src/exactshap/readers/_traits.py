@@ -351,8 +351,8 @@ class Traits:
 
     @property
     def is_sampled(self) -> bool:
-        """Say whether calls leave out coalitions of the players."""
-        return self.calls is not None and self.calls.coalitions != 2.0**self.n_players
+        """Say whether calls leave out coalitions of the players; those without columns have none."""
+        return self.calls is not None and not self.calls.every
 
     def with_rounding(self, **changes: Any) -> Traits:
         """Return the traits with other rounding."""

@@ -364,7 +364,8 @@ class BlackBox(Reader):
         )
         fewer = fewer_coalitions(n_players)
         chosen = self.options.get("budget") is not None or fewer >= coalitions or self._method == "enumeration"
-        return Calls(f"{self._method}: {per_row}", coalitions, "" if chosen else _advice(n_players, coalitions, fewer))
+        advice = "" if chosen else _advice(n_players, coalitions, fewer)
+        return Calls(f"{self._method}: {per_row}", coalitions, advice, every=self._method == "enumeration")
 
     def _chosen_method(self, n_players: int) -> str:
         """Return the method for each row; a setting of the sampler selects it."""
@@ -575,7 +576,8 @@ def _agreeing(
         agrees = expected.shape == got.shape and _is_call_of(method, reader)
         if not agrees or not np.allclose(expected, got + shift, rtol=relative, atol=relative * abs(shift)):
             return None
-        if request.asks_response:  # none of this method's outputs
+        names = request.feature_names or reader.traits.feature_names
+        if request.asks_response or names != reader.traits.feature_names:  # no output of this method; the user's names
             return None
         return reader if _asks_everything(request) else read_owner(owner, request)
     # If the owner cannot be read exactly, the function can still be sampled.

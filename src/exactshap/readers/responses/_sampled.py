@@ -108,7 +108,8 @@ class SampledResponse(LinkedReader[RowScores]):
         sentence = (
             f"{method}: {coalitions:,.0f} coalitions for each row, {inner.traits.reference.n_rows:,} background rows for each"
         )
-        self.traits = replace(self.traits, calls=Calls(sentence, None if "tol" in self.options else coalitions))
+        every = coalitions == 2.0**inner.traits.n_players
+        self.traits = replace(self.traits, calls=Calls(sentence, None if "tol" in self.options else coalitions, every=every))
         # What cancels in scores moves the responses of all hybrids
         floor = self._steepness(self._check_link()) * self.hybrids.magnitude
         self.traits = self.traits.with_rounding(floor=floor)

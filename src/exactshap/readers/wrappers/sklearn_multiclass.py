@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactshap._runtime.types import Model, TableLike
-from exactshap.errors import UnsupportedStructureError
+from exactshap.errors import UnknownNameError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Outputs, Reader, Request, fitted_names, nameless, sklearn_name, target_names
+from exactshap.readers import Outputs, Reader, Request, fitted_names, is_of_target, nameless, sklearn_name, target_names
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import (
     AdditiveReader,
@@ -62,7 +63,8 @@ def _read_scores(model: Model, request: Request) -> Reader:
             inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names
         )
     models = [model.estimators_[k] for k in outputs.numbers]
-    parts = [read_any(one, inner) for one in models]
+    of_targets = sklearn_name(model) == "MultiOutputRegressor"
+    parts = [_read_part(one, inner, of_targets) for one in models]
     for one, part in zip(models, parts, strict=True):
         if not part.traits.single_output or not _adds_up_to_output(one, part):
             raise UnsupportedStructureError(
@@ -94,6 +96,15 @@ def _read_scores(model: Model, request: Request) -> Reader:
     members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
     n_columns = parts[0].traits.n_features
     return SumReader(model, request, members, own, outputs=outputs, unit=unit, names=fitted, n_columns=n_columns)
+
+
+def _read_part(one: Model, request: Request, of_target: bool) -> Reader:
+    """Read one part; a regressor by its own prediction, also where it is read as a logarithm."""
+    reader = read_any(one, request)
+    if of_target and not is_of_target(reader.traits.unit):
+        with suppress(UnknownNameError, UnsupportedStructureError):  # then the unit says why it is refused
+            return read_any(one, replace(request, output="response"))
+    return reader
 
 
 def _adds_up_to_output(inner: Model, part: Reader) -> bool:
