@@ -20,7 +20,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 from exactshap import Explainer, explain
-from exactshap.errors import BudgetError, ExactnessError, ExplanationWarning, InputError, InputTypeError, UnknownNameError
+from exactshap.errors import (
+    BudgetError,
+    ExactnessError,
+    ExplanationWarning,
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    UnsupportedStructureError,
+)
 from exactshap.testing import check_reader
 from reader_checks import check_answers
 from tolerances import FLOAT32_FUNCTION, conditioned, roundings
@@ -224,14 +232,18 @@ def test_methods_with_settings_are_read_where_they_are_the_readers_own_call():
         assert (found.model_name, found.unit) == (f"LGBMClassifier.{method}", "output of the function")
 
 
-def test_boosters_for_objects_of_their_library_are_passed_themselves():
+def test_boosters_name_their_method_that_takes_tables():
     library = pytest.importorskip("xgboost")
-    counts = np.arange(len(X)) % 3
-    booster = library.train({"objective": "count:poisson", "max_depth": 2}, library.DMatrix(X, counts), 4)
-    with pytest.raises(
-        InputError, match=r"Pass the model itself, which is read: explain\(model, X, background, output=.response"
-    ):
-        explain(booster.predict, X[:3], BACKGROUND)
+    data = library.DMatrix(X, np.arange(len(X)) % 3)
+    booster = library.train({"objective": "count:poisson", "max_depth": 2}, data, 4)
+    classes = library.train({"objective": "multi:softmax", "num_class": 3, "max_depth": 2}, data, 4)
+    way = r"explain\(model.inplace_predict, X, background\)"
+    for model in (booster, classes):
+        with pytest.raises(InputError, match=f"Booster.predict raised TypeError.*Pass its method that takes tables: {way}"):
+            explain(model.predict, X[:3], BACKGROUND)
+    with pytest.raises(UnsupportedStructureError, match=f"no known function of its score.*{way}"):
+        explain(classes, X[:3], BACKGROUND, output="response")
+    np.testing.assert_array_equal(explain(classes.inplace_predict, X[:3], BACKGROUND).prediction, classes.predict(data)[:3])
     for function in (booster.inplace_predict, functools.partial(booster.inplace_predict, predict_type="margin")):
         found = check_answers(function, function, X[:3], BACKGROUND, FLOAT32_FUNCTION, contract=False)
         assert found.model_name == "Booster"

@@ -30,7 +30,6 @@ from exactshap.readers._identity import require_fitted as require_fitted
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._identity import writes_to_rows as writes_to_rows
 from exactshap.readers._registry import known_class as known_class
-from exactshap.readers._registry import predicts_tables as predicts_tables
 from exactshap.readers._registry import read, register
 from exactshap.readers._registry import read_every_class as read_every_class
 from exactshap.readers._registry import registered as registered

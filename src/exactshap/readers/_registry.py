@@ -365,12 +365,6 @@ def known_class(model: Model) -> type | None:
     return None
 
 
-def predicts_tables(model: Model) -> bool:
-    """Say whether a model predicts for tables, and not only for objects of its own library."""
-    known = known_class(model)
-    return known is None or f"{known.__module__}.{known.__qualname__}" not in _NOT_ON_TABLES
-
-
 def require_own_prediction(model: Model) -> None:
     """Refuse a model with prediction code of its own."""
     known = known_class(model)
@@ -399,7 +393,7 @@ def _module(model: Model) -> str:
 def _read_method(model: Model, known: type, changed: tuple[str, ...], request: Request) -> Reader:
     """Explain a model with its own prediction code as a function."""
     method = answering_method(model, changed)
-    if method is None or not predicts_tables(model):
+    if method is None or f"{known.__module__}.{known.__qualname__}" in _NOT_ON_TABLES:
         do = "Explain a function of tables around it: explain(lambda rows: ..., X, background)"
         raise UnsupportedModelError(_replacing(model, known, changed, do))
     if request.background is None:

@@ -13,7 +13,7 @@ from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ExactshapError, ExplanationWarning, InputError, InputTypeError, message, warn
 from exactshap.frames import Table, hybrid_frame, is_missing, with_unique_index
 from exactshap.games import unmasked
-from exactshap.readers import class_names, predicts_tables
+from exactshap.readers import class_names
 
 # Rounding units of the largest answer; sums in another order differ by less.
 SUMMATION_EPSILONS = 16.0
@@ -175,8 +175,8 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
         kinds = type(getattr(function, "function", function)).__mro__
         is_network = any(kind.__module__.startswith("torch.nn") for kind in kinds)
         do = _OF_TABLES if is_network else "Its own error is chained"
-        if not predicts_tables(getattr(function, "__self__", None)):
-            do = 'Pass the model itself, which is read: explain(model, X, background, output="response")'
+        if hasattr(getattr(function, "__self__", None), "inplace_predict"):  # of XGBoost
+            do = "Pass its method that takes tables: explain(model.inplace_predict, X, background)"
         what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
         raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
 

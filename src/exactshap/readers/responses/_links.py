@@ -274,7 +274,8 @@ def probabilities(classes: Sequence[object], link: str = "softmax") -> Response:
 
 def no_response(model: Model, why: str) -> UnsupportedStructureError:
     """Return the error for a model without a known response of its score."""
-    way = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    # XGBoost's boosters take no tables in ``predict``
+    way = next((name for name in ("predict_proba", "inplace_predict") if hasattr(model, name)), "predict")
     do = f"Call the model: explain(model.{way}, X, background), sampled beyond 13 players"
     if way == "predict" and hasattr(model, "decision_function"):  # its predict returns labels
         do = "Explain its decision function, explain(model, X, background), or fit CalibratedClassifierCV(model) for probabilities"
