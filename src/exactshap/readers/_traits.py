@@ -351,7 +351,7 @@ class Traits:
 
     @property
     def is_sampled(self) -> bool:
-        """Say whether calls leave out coalitions of the players; those without columns have none."""
+        """Say whether calls leave out coalitions of players with columns."""
         return self.calls is not None and not self.calls.every
 
     def with_rounding(self, **changes: Any) -> Traits:
