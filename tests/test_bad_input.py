@@ -93,6 +93,13 @@ DATA = {
     ),
     "16 objects": (MODEL, with_cell("x", dtype=object), InputError, "column 0 holds text or other non-numeric values"),
     "17 numeric text": (NAMED, frame_with("age", ["1", "2", "3", "4", "5"]), InputError, "column 'age' holds text"),
+    "16 words of time": (NAMED, frame_with("age", ["Full-time"] * 5), InputError, "column 'age' holds text.*'Full-time'"),
+    "17 one text below numbers": (
+        NAMED,
+        frame_with("age", ["1", "2", "fifty", "4", "5"]),
+        InputError,
+        "such as 'fifty' in row 2",
+    ),
     "17 numeric text array": (MODEL, A[:5].astype(str), InputError, "holds text"),
     "18 periods": (NAMED, frame_with("age", pd.period_range("2020", periods=5)), InputTypeError, DATES),
     "18 dates": (NAMED, frame_with("age", pd.date_range("2020-01-01", periods=5)), InputTypeError, DATES),

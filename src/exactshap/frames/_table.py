@@ -392,14 +392,14 @@ def numeric_column(series: TableLike, what: str, categories: bool = False) -> np
         return np.full(len(series), np.nan)
     if str(dtype) in ("Object", "Unknown") or (categories and str(dtype).startswith(("Categorical", "Enum"))):
         return _numeric_object(np.asarray(_cells_of(series), object), f"column {series.name!r}", what)
-    raise _not_numeric(f"{dtype} such as {series.drop_nulls()[0]!r:.60}", f"column {series.name!r}", what)
+    raise _not_numeric(dtype, f"column {series.name!r}", what, _example(series.to_list()))
 
 
 def _numeric_object(values: np.ndarray, where: str, what: str) -> np.ndarray:
     missing = np.array([v is None or type(v).__name__ == "NAType" for v in values], bool)
     bad = [v for v, gone in zip(values, missing, strict=True) if not gone and not _is_real(v)]
     if bad:
-        raise _not_numeric(f"{type(bad[0]).__name__} such as {bad[0]!r}", where, what)
+        raise _not_numeric(type(bad[0]).__name__, where, what, _example([None if _is_real(v) else v for v in values]))
     for v in values:
         # Python's integers are unbounded: each is compared with its float64
         if isinstance(v, (int, np.integer)) and int(float(v)) != int(v):
@@ -439,19 +439,39 @@ def _exact_float64(array: np.ndarray, what: str) -> np.ndarray:
     return values
 
 
-def _not_numeric(dtype: Any, where: str, what: str) -> Exception:
-    text = str(dtype)
+def _example(cells: Sequence[Any]) -> str:
+    """Return the first cell that no number can be read from, which may be one among many, or else the first one.
+
+    >>> _example(["19", None, "fifty", "7"]), _example(["19", "7"]), _example([None, "n/a"])
+    (" such as 'fifty' in row 2", " such as '19' in row 0", " such as 'n/a' in row 1")
+    """
+    present = [(row, cell) for row, cell in enumerate(cells) if not is_missing(cell)] or [(0, cells[0])]
+    row, cell = next((pair for pair in present if not _reads_as_number(pair[1])), present[0])
+    return f" such as {cell!r:.60} in row {row}"
+
+
+def _reads_as_number(cell: object) -> bool:
+    try:
+        float(str(cell))
+    except ValueError:
+        return False
+    return True
+
+
+def _not_numeric(dtype: Any, where: str, what: str, example: str = "") -> Exception:
+    # The words of a cell say nothing about its kind: "Full-time" is no time
+    text, got = str(dtype), f"Got {dtype}{example}"
     if "complex" in text:
         return InputError("Complex data not supported", f"Got dtype {text} in `{what}`")
     if any(word in text.lower() for word in ("date", "time", "duration", "period")):
         return InputTypeError(
             f"In `{what}`, {where} holds dates or times",
-            f"Got {text}",
+            got,
             "Convert it to a number, or explain the Pipeline that does",
         )
     return InputError(
         f"In `{what}`, {where} holds text or other non-numeric values",
-        f"Got {text}",
+        got,
         "Encode it or explain the Pipeline that does",
     )
 
