@@ -24,11 +24,12 @@ import exactshap
 from command import run
 from exactshap import __version__, decompose_hsic, decompose_mmd
 from exactshap._runtime import progress
-from exactshap.cli import COMMANDS, _io, main
+from exactshap.cli import COMMANDS, _io, commands, main
 from exactshap.errors import InputError, MissingDependencyError
 from exactshap.explainer import Explainer
 from exactshap.games import ProductGame
 from exactshap.results.explanation import Explanation
+from explanation_factory import linear
 from tolerances import conditioned, roundings
 
 
@@ -666,3 +667,16 @@ def test_bad_options_are_one_line(samples, arguments, text, capsys):
 def test_hsic_needs_a_target_that_is_there(samples, capsys):
     assert run("hsic", samples[0], "--target", "income") == 2
     assert "has no column 'income'" in capsys.readouterr().err
+
+
+def test_large_values_are_printed_in_full():
+    table = commands._table(linear(np.array([[27640.0, 1.0], [1.0, 2.0]]), names=["amount", "age"]), "")
+    cells = list(table.columns[1].cells)
+    assert re.fullmatch(r"\d,\d{3}|\d\d,\d{3}", cells[0]), cells
+    assert "e" not in "".join(cells)
+
+
+def test_a_table_of_values_is_no_explanation_to_compare(files, capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "data.parquet", "data.parquet"])
+    assert "exactshap explain MODEL DATA --out values.npz" in " ".join(capsys.readouterr().err.split())

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import pkgutil
+import sys
 from dataclasses import fields, replace
 
 import matplotlib
@@ -21,7 +22,7 @@ from sklearn.svm import SVR
 
 import exactshap.readers as readers
 from exactshap import Explanation, explain, solve
-from exactshap.errors import InputError, InputTypeError, ModelFormatError, UnknownNameError
+from exactshap.errors import InputError, InputTypeError, MissingDependencyError, ModelFormatError, UnknownNameError
 from exactshap.games import OracleGame, ProductGame
 from exactshap.results.data import row_bytes, value_function_sentence
 from exactshap.results.explanation import fingerprint
@@ -839,3 +840,9 @@ def test_values_that_do_not_add_up_fail_the_certificate():
     solution = solve(GLOVES)
     wrong = replace(solution, residual=solution.residual + 1e-3)
     assert not Explanation.from_solution(wrong, NAMES).certificate().passed
+
+
+def test_a_missing_shapiq_is_installed_by_its_own_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shapiq", None)
+    with pytest.raises(MissingDependencyError, match=r"needs shapiq.*pip install shapiq\."):
+        linear(X).to_shapiq(0)

@@ -151,3 +151,12 @@ def test_a_colour_is_a_feature_and_not_an_explanation():
 def test_signatures_stay_readable():
     assert list(inspect.signature(exactshap.Explainer.__call__).parameters) == ["self", "X", "index", "order", "offset"]
     assert "ax" in inspect.signature(linear(X).plot.bar).parameters
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"), [("to_pandas", "explanation.to_frame"), ("feature_importances_", "explanation.importance")]
+)
+def test_habits_of_other_packages_are_answered_by_a_call_that_exists(name, answer):
+    with pytest.raises(AttributeError, match=answer):
+        getattr(linear(X), name)
+    assert callable(getattr(linear(X), answer.split(".")[1]))

@@ -15,7 +15,7 @@ INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
 
 
 def require(module: str, extra: str, *, purpose: str) -> ModuleType:
-    """Import a module, or name the extra that installs it.
+    """Import a module, or name the extra that installs it; "" where it is the package alone.
 
     >>> require("json", "frames", purpose="Reading JSON").__name__
     'json'
@@ -24,9 +24,8 @@ def require(module: str, extra: str, *, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         name = module.partition(".")[0]
-        raise MissingDependencyError(
-            f"{purpose} needs {name}", f"{error}", f'Install it with: pip install "exactshap[{extra}]"'
-        ) from None
+        what = f'"exactshap[{extra}]"' if extra else name
+        raise MissingDependencyError(f"{purpose} needs {name}", f"{error}", f"Install it with: pip install {what}") from None
 
 
 def first_installed(modules: tuple[str, ...]) -> str | None:

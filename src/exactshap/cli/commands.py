@@ -15,6 +15,7 @@ from exactshap._runtime.files import open_regular
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
+from exactshap._runtime.words import in_words
 from exactshap.cli import _options as options
 from exactshap.cli._io import TABLES, as_options, check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
@@ -300,5 +301,5 @@ def _table(view: exactshap.Explanation, name: str) -> Any:
     for j in np.argsort(-strength, kind="stable")[:_SHOWN]:
         values = view.values[:, j]
         numbers = without_noise(np.array([strength[j], values.mean(), values.min(), values.max()]), largest)
-        table.add_row(view.feature_names[j], *(f"{number:.4g}" for number in numbers))
+        table.add_row(view.feature_names[j], *map(in_words, numbers))
     return table

@@ -54,6 +54,8 @@ _WIDTH = 16
 _COLUMN = 2**14
 # Fields of a column chunk that is in this file, and not encrypted.
 _PLAIN_CHUNK = frozenset(range(2, 8))
+_AGAIN = "Save it again"
+_AS_NPZ = "Save one with explanation.save('values.npz'), or exactshap explain MODEL DATA --out values.npz"
 
 
 def save(explanation: ExplanationData, path: str | Path) -> None:
@@ -208,7 +210,8 @@ def load(path: str | Path, kind: type[Kind], *, max_bytes: int | None) -> Kind:
         except (ModelFormatError, MissingDependencyError):
             raise
         except zipfile.BadZipFile as error:
-            raise _damaged(path, f"{error}. Pickles are never loaded") from None
+            step = _AGAIN if Path(path).suffix.lower() == ".npz" else _AS_NPZ
+            raise _damaged(path, f"{error}. Pickles are never loaded", step) from None
         # zipfile, zlib, json, numpy and the frame libraries have a class for every kind of damage.
         except Exception as error:
             raise _damaged(path, f"{type(error).__name__}: {error}") from None
@@ -398,8 +401,8 @@ def _encoded(table: Any, allowance: _Allowance) -> Any:
     return table
 
 
-def _damaged(path: str | Path, got: str) -> ModelFormatError:
-    return ModelFormatError(f"{path} is not a complete saved Explanation", got, "Save it again")
+def _damaged(path: str | Path, got: str, step: str = _AGAIN) -> ModelFormatError:
+    return ModelFormatError(f"{path} is not a complete saved Explanation", got, step)
 
 
 def unpacked_bytes(content: bytes, shared: Collection[str] | None) -> int:
