@@ -783,3 +783,12 @@ def test_the_page_keeps_the_same_rows_and_names_the_same_slips(browser, tmp_path
             assert said(where) == f"{wanted}. Rows unchanged.", where
             assert page.locator("#rows tr th[scope=row]").all_inner_texts() == ["row 2"], where
         assert said("prediction > 1e9") == "No such row: filter unchanged."
+
+
+def test_names_that_differ_in_what_is_cut_stay_different(browser, tmp_path):
+    names = [f"measurement_number_{month}_of_the_long_survey" for month in (7, 11, 12, 123)]
+    source = linear(np.eye(4) * [1.0, 2.0, 3.0, 4.0], names=names)
+    with report(browser, tmp_path, source) as page:
+        for picture in ("#features", "#row-A"):
+            text = " ".join(page.locator(f"{picture} text").all_text_contents())
+            assert all(f"\u2026{month}_of" in text for month in (7, 11, 12, 123)), text

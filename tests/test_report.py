@@ -669,3 +669,19 @@ def test_settings_of_a_static_report_are_refused_by_the_page(tmp_path):
 
 def test_the_mean_error_is_over_the_known_ones():
     assert "Its mean magnitude is 1.5." in render(linear(np.zeros((3, 2))), target=[2.0, np.nan, 3.0])
+
+
+MONTHS = [f"measurement_number_{month}_of_the_long_survey_of_clients" for month in (7, 11, 12, 123)]
+
+
+def test_names_that_differ_in_what_is_cut_stay_different_in_every_picture(tmp_path):
+    linear(np.eye(4) * [1.0, 2.0, 3.0, 4.0], names=MONTHS).report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    pictures = [
+        re.findall(r">([^<>]+(?:of_the|lients)[^<>]*)<(?!/title)", picture)
+        for picture in re.findall(r"<svg.*?</svg>", page, re.S)
+    ]
+    assert len(pictures) >= 2 + 4 + 4  # bars and dots, features, rows
+    for labels in pictures:
+        assert labels
+        assert all(re.match(r"(\u2026|measurement_number_)(7|11|12|123)(?!\d)", label) for label in labels), labels

@@ -633,3 +633,16 @@ def test_bad_pairs_are_refused():
         prepare_shape(*both(groups={"g": ["a", "b"]}), "g")
     with pytest.raises(InputError, match="must be of one model"):
         prepare_shape(explanation, both(groups={"g": ["a", "b"]})[1], 0)
+
+
+def test_zeros_of_a_row_without_contributions_have_no_sign():
+    ax = linear(np.zeros((1, 3))).plot.waterfall(0)
+    assert [text.get_text() for text in ax.texts][:3] == ["0", "0", "0"]
+
+
+def test_names_of_pairs_that_differ_in_what_is_cut_stay_different():
+    names = [f"mean_balance_of_month_{month:02}_in_euros" for month in range(5)]
+    ax = bilinear(feature_names=names).plot.interactions(0)
+    below = [label.get_text() for label in ax.get_xticklabels()]
+    assert len(set(below)) == 5
+    assert all(f"{month:02}" in " ".join(below) for month in range(5))

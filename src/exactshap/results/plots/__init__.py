@@ -16,6 +16,7 @@ from exactshap.results.plots._drawing import name_lines as name_lines
 from exactshap.results.plots._drawing import new_axes as new_axes
 from exactshap.results.plots._drawing import palette
 from exactshap.results.plots._drawing import shortened as shortened
+from exactshap.results.plots._drawing import shortened_apart as shortened_apart
 from exactshap.results.plots._drawing import without_frame as without_frame
 from exactshap.results.plots.summary import places_of as places_of
 from exactshap.results.plots.summary import swarm_offsets as swarm_offsets

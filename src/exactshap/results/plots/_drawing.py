@@ -213,6 +213,31 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length // 2]}… {text[-(length - length // 2 - 2) :]}"
 
 
+def shortened_apart(texts: Sequence[str], length: int) -> list[str]:
+    """Cut long texts so that what tells them apart stays.
+
+    >>> shortened_apart(["mean_balance_of_month_01_in_euros", "mean_balance_of_month_12_in_euros", "age"], 20)
+    ['…01_in_euros', '…12_in_euros', 'age']
+    """
+    return [_shortened_among(text, texts, length) for text in texts]
+
+
+def _first_difference(text: str, other: str) -> int:
+    return next((k for k, (mine, its) in enumerate(zip(text, other, strict=False)) if mine != its), min(len(text), len(other)))
+
+
+def _shortened_among(text: str, others: Sequence[str], length: int) -> str:
+    tail = len(text) - (length - length // 2 - 2)  # what ``shortened`` shows of the end begins here
+    alike = {_first_difference(text, other) for other in others if other != text}
+    hidden = [place for place in alike if length // 2 <= place < tail]
+    if len(text) <= length or not hidden:
+        return shortened(text, length)
+    start = first = min(hidden)
+    while first - start < length // 3 and text[start - 1].isalnum():  # from the beginning of its word
+        start -= 1
+    return f"…{text[start:]}" if len(text) - start < length else f"…{shortened(text[start:], length - 1)}"
+
+
 def escape(text: str) -> str:
     r"""Keep matplotlib from reading dollar signs in names as mathematics.
 
@@ -328,8 +353,10 @@ def signed(value: float, width: float) -> str:
 
     >>> signed(-0.5, 2.0), signed(1e-9, 2.0), signed(0.0, 2.0), signed(113684.2, 2e5)
     ('−0.5', '+1.0e−09', '0', '+113,684')
+    >>> signed(0.0, 0.0)  # of a row without any contribution
+    '0'
     """
-    if abs(value) >= min(1e-3 * width, 1.0):
+    if value and abs(value) >= min(1e-3 * width, 1.0):
         return in_words(value, sign="+", digits=3)
     return f"{value:+.1e}".replace("-", "\N{MINUS SIGN}") if value else "0"
 

@@ -37,7 +37,7 @@ from exactshap.results.plots._drawing import (
     new_axes,
     player_labels,
     room_at_tips,
-    shortened,
+    shortened_apart,
     signed,
     unit_words,
     without_frame,
@@ -273,7 +273,7 @@ def interactions(
         colour = "white" if abs(value) > 0.7 * limit else "black"
         ax.text(column, row, in_words(float(value), digits=2), ha="center", va="center", fontsize=8, color=colour)
     # Turned names of several lines would cross their neighbours
-    below = [escape(shortened(" ".join(name.split()), CATEGORY_WIDTH)) for name in players]
+    below = [escape(name) for name in shortened_apart([" ".join(name.split()) for name in players], CATEGORY_WIDTH)]
     ax.set_xticks(range(n), below, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
     rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)

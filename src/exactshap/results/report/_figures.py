@@ -205,11 +205,11 @@ def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str
     height = top + _ROW * len(names)
     scale = svg.Scale.over(values, left, width - 12, include=0.0)
     parts = [svg.axis(scale, height, label=label, top=top)]
-    for j, name in enumerate(names):
+    for j, (name, short) in enumerate(zip(names, svg.shorten_apart(names), strict=True)):
         middle = top + _ROW * (j + 0.5)
         parts += [
             svg.line(left, middle, width - 12, middle, "row"),
-            svg.text(left - 10, middle + 4, svg.shorten(name), anchor="end", title=name),
+            svg.text(left - 10, middle + 4, short, anchor="end", title=name),
         ]
         x = scale(values[:, j])
         y = middle + swarm_offsets(x, _DOT, 0.46 * _ROW)
@@ -226,11 +226,11 @@ def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *
     longest = strength if error is None else strength + error
     scale = svg.Scale(0.0, 1.18 * float(longest.max(initial=0.0)) or 1.0, left, width - 12)
     parts = [svg.axis(scale, height, label=label, top=top, wanted=4)]
-    for j, name in enumerate(names):
+    for j, (name, short) in enumerate(zip(names, svg.shorten_apart(names), strict=True)):
         y, end = top + _ROW * j, float(scale(strength[j]))
         tip = end
         parts += [
-            svg.text(left - 10, y + _ROW / 2 + 4, svg.shorten(name), anchor="end", title=name),
+            svg.text(left - 10, y + _ROW / 2 + 4, short, anchor="end", title=name),
             svg.rectangle(left, y + 7, end - left, _ROW - 14, "bar", title=f"{name}: {svg.fixed(strength[j], places)}"),
         ]
         if error is not None:
@@ -320,8 +320,8 @@ def row_bars(row: Row, *, label: str) -> str:
     if row.additive:
         parts += _end_mark("baseline", row, row.baseline, top, step, scale, width)
         parts += _end_mark("prediction", row, row.total, height - 4 - step, step, scale, width)
-    for j, word in enumerate(words):
-        parts += _row_bar(row, j, word, top + step * (j + row.additive), step, scale, width)
+    for j, (word, short) in enumerate(zip(words, svg.shorten_apart(row.labels), strict=True)):
+        parts += _row_bar(row, j, short, word, top + step * (j + row.additive), step, scale, width)
     return svg.figure(width, height + 40, parts, label=f"Values of {row.title}")
 
 
@@ -343,11 +343,11 @@ def _row_words(row: Row) -> list[str]:
     return [word + error for word, error in zip(words, errors, strict=True)]
 
 
-def _row_bar(row: Row, j: int, words: str, y: float, step: float, scale: svg.Scale, width: float) -> list[str]:
+def _row_bar(row: Row, j: int, short: str, words: str, y: float, step: float, scale: svg.Scale, width: float) -> list[str]:
     start, end = float(scale(row.starts[j])), float(scale(row.starts[j] + row.values[j]))
     style = "positive" if row.values[j] >= 0 else "negative"
     parts = [
-        svg.text(scale.start - 10, y + step / 2 + 4, svg.shorten(row.labels[j]), anchor="end", title=row.labels[j]),
+        svg.text(scale.start - 10, y + step / 2 + 4, short, anchor="end", title=row.labels[j]),
         svg.text(width - 2, y + step / 2 + 4, words, anchor="end", style="value"),
     ]
     if row.values[j]:  # a value of zero has no bar
@@ -374,12 +374,10 @@ def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
     top = left * 0.62 + 10
     limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
     parts = []
-    for row in range(n):
-        parts.append(
-            svg.text(left - 8, top + size * (row + 0.5) + 4, svg.shorten(names[row], 24), anchor="end", title=names[row])
-        )
+    for row, short in enumerate(svg.shorten_apart(names, 24)):
+        parts.append(svg.text(left - 8, top + size * (row + 0.5) + 4, short, anchor="end", title=names[row]))
         x, y = left + size * (row + 0.5), top - 8
-        turned = svg.text(0, 0, svg.shorten(names[row], 24), title=names[row])
+        turned = svg.text(0, 0, short, title=names[row])
         parts.append(f'<g transform="translate({x:.1f} {y:.1f}) rotate(-38)">{turned}</g>')
         for column in range(n):
             strength = 0.0 if row == column else abs(float(cells[row, column])) / limit
@@ -394,7 +392,7 @@ def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
 
 
 def label_room(names: Sequence[str], *, length: int = 30) -> float:
-    return min(svg.text_width([svg.shorten(name, length) for name in names]) + 16, 260.0)
+    return min(svg.text_width(svg.shorten_apart(names, length)) + 16, 260.0)
 
 
 def _vertical_axis(scale: svg.Scale, left: float, right: float) -> str:

@@ -121,13 +121,14 @@ def _outputs(explanation: ExplanationData) -> list[tuple[str | None, Explanation
 def _drawn(view: ExplanationData, item: Content, index: str) -> dict[str, Any]:
     """Return one output's pictures."""
     value, pairs = f"value ({view.unit})", item.pairs
+    axes = figures.svg.shorten_apart([axis.name for axis, _ in item.dependences], 40)
     of_pairs = f"{index}, mean magnitude ({view.unit})"
     return {
         "beeswarm": figures.beeswarm(item.values, item.numbers, item.names, label=value),
         "bars": figures.bars(item.strength, item.names, item.error, label=f"mean |value| ({view.unit})"),
         "dependences": [
-            figures.dependence(axis.numbers, values, axis.name, axis.categories, label=value, dates=axis.kind == "date")
-            for axis, values in item.dependences
+            figures.dependence(axis.numbers, values, name, axis.categories, label=value, dates=axis.kind == "date")
+            for name, (axis, values) in zip(axes, item.dependences, strict=True)
         ],
         "rows": [(row, figures.row_bars(row, label=view.unit if row.additive else value)) for row in item.rows],
         "matrix": "" if pairs is None else figures.matrix(pairs.matrix, pairs.names, label=of_pairs),

@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap.results.plots import shortened
+from exactshap.results.plots import shortened, shortened_apart
 
 MINUS = "\N{MINUS SIGN}"
 _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
@@ -75,6 +75,10 @@ def fixed(value: float, places: int, *, sign: bool = False) -> str:
 
 def shorten(name: str, length: int = 30) -> str:
     return shortened(" ".join(name.split()), length)
+
+
+def shorten_apart(names: Sequence[str], length: int = 30) -> list[str]:
+    return shortened_apart([" ".join(name.split()) for name in names], length)
 
 
 def text_width(texts: Iterable[str], size: float = 12.0) -> float:
