@@ -142,6 +142,20 @@ def explaining(X, **settings):
     return lambda: explain(NAMED if isinstance(X, pd.DataFrame) else MODEL, X, **settings)
 
 
+class LearnsOnline:
+    """Predicts a row that is a dictionary, as River's regressors do."""
+
+    def predict_one(self, x):
+        return 2.0 * x["age"]
+
+
+class ScoresOnline:
+    """Scores a row that is a dictionary, as River's outlier detectors do."""
+
+    def score_one(self, x):
+        return x["age"]
+
+
 ORDER, SEED = "The 'order' parameter must be an int >= 1", "The 'random_state' parameter must be (None|an int >= 0)"
 HUGE = pd.array([1, 2, None, 4, 2**60 + 1], "Int64")
 REFUSED = {
@@ -192,6 +206,12 @@ REFUSED = {
         "No exact reader.*Known: kernel.*model.predict, X",
     ),
     "38 classes": (reading(LabelSpreading().fit(A, Y > 0)), UnsupportedModelError, "model.predict_proba, X, background"),
+    "38 one row": (reading(LearnsOnline()), UnsupportedModelError, r"lambda rows: \[model\.predict_one\(row\) for row in rows"),
+    "38 scores one row": (
+        reading(ScoresOnline()),
+        UnsupportedModelError,
+        r"\[model\.score_one\(row\) for row in rows\.to_dict",
+    ),
     "no refit": (reading(GridSearchCV(SVR(), {}, refit=False).fit(A, Y)), InputError, "no fitted model. Got refit=False"),
     "no threads": (reading(n_jobs=0), InputError, "'n_jobs' parameter must be an int other than 0"),
     "threads as text": (reading(n_jobs="2"), InputError, "'n_jobs' parameter must be an int.*Got '2'"),

@@ -256,3 +256,13 @@ def test_what_does_not_repeat_itself_is_named_as_the_reason(function):
             explain(model, X[:3], X[:5])
     with pytest.raises(ExactnessError, match=words):  # of single rows, on which steps are not tried
         explain(model, X[:1], X[4:5])
+
+
+@pytest.mark.filterwarnings("ignore:.*returns another number for a row")
+def test_labels_that_depend_on_other_rows_are_named_as_the_reason():
+    def outlying(rows):  # the far rows of a call, as some outlier detectors say: those explained are so among any others
+        far = np.abs(rows).sum(axis=1)
+        return (far >= np.quantile(far, 0.9)).astype(float)
+
+    with pytest.raises(ExactnessError, match=r"predicts rows of the background differently each time: .* look at other rows"):
+        explain(outlying, X[:1] + 1e3, X[:9])

@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, LogisticRegression, RANSACRegressor, Ridge
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, RANSACRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -447,3 +447,17 @@ def test_a_registered_module_may_name_its_function(monkeypatch):
     explanation = explain(Doubled(), np.array([[1.0, 5.0]]), np.zeros((1, 2)))
     assert explanation.certificate().passed
     np.testing.assert_array_equal(explanation.values, [[2.0, 0.0]])
+
+
+def test_another_path_of_coefficients_is_no_other_prediction():
+    class Celer(Lasso):  # another solver, as that of celer
+        def path(self, *args, **kwargs):
+            raise AssertionError("fits call it")
+
+    model = Celer(alpha=0.01)
+    vars(model).update(vars(Lasso(alpha=0.01).fit(X, Y)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = explain(model, ROWS, BACKGROUND)
+    np.testing.assert_allclose(found.values, interventional_values(model.predict, ROWS, BACKGROUND), atol=ROUNDING)
+    assert found.method.startswith("per-term")

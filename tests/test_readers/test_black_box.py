@@ -361,6 +361,38 @@ def test_faulty_functions_are_named(name):
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def of_arrays(rows):
+    """Take arrays alone, as models of Snap ML."""
+    if not isinstance(rows, np.ndarray):
+        raise TypeError("numpy.ndarray only")
+    return rows[:, 0]
+
+
+def of_single_precision(rows):
+    """Take the dtype of its weights alone, as networks of skorch."""
+    if getattr(rows, "dtype", None) != np.float32:
+        raise RuntimeError("expected Float")
+    return rows[:, 0]
+
+
+@pytest.mark.parametrize(("function", "dtype"), [(of_arrays, float), (of_single_precision, np.float32)])
+def test_what_takes_arrays_alone_says_how_to_call_it(function, dtype):
+    rows, background = pandas.DataFrame(X[:2]), pandas.DataFrame(BACKGROUND)
+    name = "float" if dtype is float else r"np\.float32"
+    words = rf"on 9 rows\. .*It takes arrays: explain\(lambda rows: f\(np.asarray\(rows, {name}\)\), X, background\)\. Its own error"
+    with pytest.raises(InputError, match=words):
+        explain(function, rows, background)
+    found = explain(lambda rows: function(np.asarray(rows, dtype)), rows, background)
+    np.testing.assert_allclose(found.values[:, 0], X[:2, 0] - BACKGROUND[:, 0].mean(), rtol=1e-6)
+
+
+def test_one_number_of_one_row_may_be_squeezed():
+    squeezed = explain(lambda rows: np.squeeze(rows[:, :1]), X[:2], BACKGROUND)
+    np.testing.assert_array_equal(squeezed.values, explain(lambda rows: rows[:, 0], X[:2], BACKGROUND).values)
+    with pytest.raises(InputError, match=r"returned shape \(\) for 9 rows"):
+        explain(np.mean, X[:2], BACKGROUND)
+
+
 @pytest.mark.parametrize("size", [1, 4, 20, 1000])
 @pytest.mark.parametrize("kind", [np.asarray, pandas.DataFrame])
 def test_no_call_has_more_rows_than_its_batches(size, kind):

@@ -144,15 +144,29 @@ def _reason(reader: Reader, explanation: Explanation, difference: float, called:
 
 
 def _unsteady(reader: Reader, explanation: Explanation, called: str) -> str:
-    """Return a warning if the worst row's prediction, alone and among other rows, does not repeat; else ""."""
-    row = explanation.certificate().row
+    """Return a warning if predictions, of a row alone and among other rows, do not repeat; else ""."""
+    row, tolerance = explanation.certificate().row, np.max(explanation.tolerance)
     if row is None:
         return ""
+    table, background = as_table(explanation.data), reader.traits.background
     # Alone: a model that looks at the other rows of its call answers differently now.
-    again = np.asarray(reader.predict(as_table(explanation.data).take([row])), float)
-    if not np.abs(again - explanation.prediction[row]).max() > explanation.tolerance[row]:
-        return ""
-    return f"The model predicts {called} differently each time: fix its seed, make it deterministic, and let no step look at other rows"
+    if np.abs(_alone(reader, table, row) - explanation.prediction[row]).max() > explanation.tolerance[row]:
+        return _DIFFERENTLY.format(called)
+    # Of other rows that the mask check compares: labels of this one may stay as they are
+    some = None if background is None else background.take(slice(0, 16))
+    together = () if some is None else np.asarray(reader.predict(some), float)
+    if any(np.abs(_alone(reader, some, z) - value).max() > tolerance for z, value in enumerate(together)):
+        return _DIFFERENTLY.format("rows of the background")
+    return ""
+
+
+_DIFFERENTLY = (
+    "The model predicts {} differently each time: fix its seed, make it deterministic, and let no step look at other rows"
+)
+
+
+def _alone(reader: Reader, table: Table, row: int) -> np.ndarray:
+    return np.asarray(reader.predict(table.take([row])), float)
 
 
 def _imprecise(explanation: Explanation, difference: float) -> str:

@@ -32,6 +32,7 @@ _NEVER_PREDICTING = (  # public methods that no prediction calls
     "set_output",
     "save_model",
     "load_model",
+    "path",  # of coefficients, which fits call
     "evals_result",
     "feature_importances_",
     "n_features_in_",

@@ -421,7 +421,7 @@ def _replacing(model: Model, known: type, changed: tuple[str, ...], do: str) -> 
 def _unknown(model: Model) -> str:
     """Return the error for an unknown model, with an alternative."""
     name = f"`{type(model).__module__}.{type(model).__qualname__}`"
-    ways = [way for way in dir(type(model)) if way.startswith("predict") or way in ("score_samples", "effect")]
+    ways = [way for way in dir(type(model)) if way.startswith("predict") or way in ("score_samples", "score_one", "effect")]
     if not hasattr(model, "predict") and not ways:
         do = "Pass the model before the rows: explain(model, X, background)"
         if hasattr(model, "fit") and hasattr(model, "transform"):
@@ -437,9 +437,21 @@ def _unknown(model: Model) -> str:
     return message(
         f"No exact reader for {name}",
         why,
-        f"Pass its function: explain(model.{method}, X, background) calls it on mixed rows (sampled beyond 13 players,"
+        f"Pass its function: explain({_called_on_tables(method)}, X, background) calls it on mixed rows (sampled beyond 13 players,"
         " with standard errors); or register a reader (docs/extend.md)",
     )
+
+
+def _called_on_tables(method: str) -> str:
+    """Return the code of a method's call on tables; those of online learners take one row as a dictionary.
+
+    >>> _called_on_tables("predict_proba_one")
+    "lambda rows: [model.predict_proba_one(row)[label] for row in rows.to_dict('records')]"
+    """
+    if not method.endswith("_one"):
+        return f"model.{method}"
+    chosen = "[label]" if "proba" in method else ""
+    return f"lambda rows: [model.{method}(row){chosen} for row in rows.to_dict('records')]"
 
 
 def _find(cls: type) -> str | None:

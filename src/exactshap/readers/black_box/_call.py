@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,11 +175,21 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
             where = f" of {len(place.columns)} coalitions, {which} with {place.inside(begun or 0, rows.n_rows)} from x"
         kinds = type(getattr(function, "function", function)).__mro__
         is_network = any(kind.__module__.startswith("torch.nn") for kind in kinds)
-        do = _OF_TABLES if is_network else "Its own error is chained"
+        ways = "" if is_network or place is not None else _way_to_arrays(function, rows)
+        do = _OF_TABLES if is_network else f"{ways}Its own error is chained"
         if hasattr(getattr(function, "__self__", None), "inplace_predict"):  # of XGBoost
             do = "Pass its method that takes tables: explain(model.inplace_predict, X, background)"
         what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
         raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
+
+
+def _way_to_arrays(function: Callable[..., Any], rows: Table) -> str:
+    """Return advice on a function that fails for its first rows: it may take arrays alone, or single precision."""
+    for dtype in ("float", "np.float32"):
+        with suppress(Exception):
+            function(rows.numeric().astype(dtype.removeprefix("np.")))
+            return f"It takes arrays: explain(lambda rows: f(np.asarray(rows, {dtype})), X, background). "
+    return ""
 
 
 def _guarded(rows: Table) -> Any:
@@ -220,6 +231,8 @@ def _checked_output(returned: Foreign, rows: Table, name: str, place: Place | No
         )
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
+    if values.ndim == 0 and rows.n_rows == 1:  # squeezed: net(rows).squeeze() of one row
+        values = values[None]
     if values.ndim not in (1, 2) or len(values) != rows.n_rows or 0 in values.shape[1:]:
         raise InputError(
             f"{name} returned shape {values.shape} for {rows.n_rows} rows",
