@@ -366,3 +366,14 @@ def test_a_copy_does_without_a_model_that_the_reader_holds_in_another_form():
     held.fit(X, OTHER)
     with pytest.raises(ExactnessError, match=CHANGED):
         pickle.loads(pickle.dumps(explainer))(X[:3])
+
+
+@pytest.mark.parametrize(("release", "targets", "asked"), [("2.1.4", 2, False), ("2.1.4", 1, True), ("3.0.0", 2, True)])
+def test_scores_of_several_targets_are_not_asked_of_xgboost_2(monkeypatch, release, targets, asked):
+    calls = []
+    settings = {"n_estimators": 2, "max_depth": 2, "tree_method": "hist", "multi_strategy": "multi_output_tree"}
+    model = xgboost.XGBRegressor(**settings).fit(X, np.column_stack([Y, -Y])[:, :targets])
+    monkeypatch.setattr(xgboost, "__version__", release)
+    monkeypatch.setattr(xgboost.Booster, "get_score", lambda booster, **_: calls.append(booster) or {})
+    assert ModelState(model).change() is None
+    assert bool(calls) == asked

@@ -179,12 +179,20 @@ def _of_library(path: str, held: Foreign) -> Iterator[Comparison]:
             yield _numbers(f"{path}.{name}", getattr(held, name))
     elif "xgboost.core.Booster" in known:
         yield _answers(path, held, lambda booster: (booster.handle.value, booster.num_boosted_rounds()))
-        yield _answers(path, held, lambda booster: booster.get_score(importance_type="total_gain"), rarely=True)
+        if not _ends_in_its_scores(held):
+            yield _answers(path, held, lambda booster: booster.get_score(importance_type="total_gain"), rarely=True)
     elif "lightgbm.basic.Booster" in known:
         yield _answers(path, held, lambda booster: (booster.num_trees(), booster.lower_bound(), booster.upper_bound()))
         yield _answers(path, held, lambda booster: booster.feature_importance("gain").tobytes())
     elif "catboost.core.CatBoost" in known:
         yield _answers(path, held, lambda model: (model.get_scale_and_bias(), model.get_leaf_values().tobytes()))
+
+
+def _ends_in_its_scores(booster: Foreign) -> bool:
+    """Say whether ``get_score`` may end the process, as it does in XGBoost 2 for trees with several targets in a leaf."""
+    import xgboost
+
+    return xgboost.__version__.startswith("2.") and '"num_target":"1"' not in booster.save_config()
 
 
 def _attributes(held: Foreign) -> dict[str, Foreign] | None:
