@@ -369,7 +369,7 @@ def of_arrays(rows):
 
 
 def of_single_precision(rows):
-    """Take the dtype of its weights alone, as networks of skorch."""
+    """Take the dtype of its weights alone, as networks of single precision do."""
     if getattr(rows, "dtype", None) != np.float32:
         raise RuntimeError("expected Float")
     return rows[:, 0]
