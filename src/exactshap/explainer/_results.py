@@ -20,6 +20,10 @@ MIXED_OVERFLOW = (
     "The model predicts NaN or infinity for rows that mix the explained and the background rows: compare its own predictions"
     " of both, and mend its kernel or scale its columns"
 )
+UNSTEADY = (
+    "The model predicts {} differently each time: fix its seed, make it deterministic, and let no step look at other rows"
+)
+REPEATED_ROWS = 16  # of the background, which are predicted alone and together
 BUG = " is a bug in the reader: please report it with exactshap.show_versions()"
 CHANGED = "If the model has changed since it was read, make a new Explainer. Else it"
 OTHER_DTYPES = "If the model answers otherwise in the dtypes of the background, as sums of truth values and of numbers are, cast X to them. Else it"
@@ -148,21 +152,18 @@ def _unsteady(reader: Reader, explanation: Explanation, called: str) -> str:
     row, tolerance = explanation.certificate().row, np.max(explanation.tolerance)
     if row is None:
         return ""
-    table, background = as_table(explanation.data), reader.traits.background
     # Alone: a model that looks at the other rows of its call answers differently now.
-    if np.abs(_alone(reader, table, row) - explanation.prediction[row]).max() > explanation.tolerance[row]:
-        return _DIFFERENTLY.format(called)
-    # Of other rows that the mask check compares: labels of this one may stay as they are
-    some = None if background is None else background.take(slice(0, 16))
-    together = () if some is None else np.asarray(reader.predict(some), float)
+    alone = _alone(reader, as_table(explanation.data), row)
+    if np.abs(alone - explanation.prediction[row]).max() > explanation.tolerance[row]:
+        return UNSTEADY.format(called)
+    if reader.traits.background is None:
+        return ""
+    # The label of one row may stay as it is: others, which the mask check compares
+    some = reader.traits.background.take(slice(0, REPEATED_ROWS))
+    together = np.asarray(reader.predict(some), float)
     if any(np.abs(_alone(reader, some, z) - value).max() > tolerance for z, value in enumerate(together)):
-        return _DIFFERENTLY.format("rows of the background")
+        return UNSTEADY.format("rows of the background")
     return ""
-
-
-_DIFFERENTLY = (
-    "The model predicts {} differently each time: fix its seed, make it deterministic, and let no step look at other rows"
-)
 
 
 def _alone(reader: Reader, table: Table, row: int) -> np.ndarray:

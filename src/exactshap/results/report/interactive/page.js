@@ -82,8 +82,8 @@ function drawFeatures() {
   const all = state.shown.length < n ? info.strength[state.output] : [];
   const order = players.toSorted((j, k) => here[k] - here[j]).slice(0, 15);
   const cut = apart(order.map((j) => names[j]), 28);
-  const words = (j, place) => ({ name: names[j], word: cut[place], text: number(here[j]) });
-  const features = order.map((j, place) => ({ place, j, strength: here[j], every: all[j], chosen: j === state.feature, ...words(j, place) }));
+  const words = (j, place) => ({ place, j, name: names[j], word: cut[place], text: number(here[j]) });
+  const features = order.map((j, k) => ({ strength: here[j], every: all[j], chosen: j === state.feature, ...words(j, k) }));
   return show("features", charts.features, { features }, { height: 25 * order.length });
 }
 
