@@ -383,7 +383,7 @@ def test_what_takes_arrays_alone_says_how_to_call_it(function, dtype):
     with pytest.raises(InputError, match=words):
         explain(function, rows, background)
     found = explain(lambda rows: function(np.asarray(rows, dtype)), rows, background)
-    np.testing.assert_allclose(found.values[:, 0], X[:2, 0] - BACKGROUND[:, 0].mean(), rtol=1e-6)
+    np.testing.assert_allclose(found.values[:, 0], X[:2, 0] - BACKGROUND[:, 0].mean(), atol=FLOAT32_FUNCTION)
 
 
 def test_one_number_of_one_row_may_be_squeezed():
