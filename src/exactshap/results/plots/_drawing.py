@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -219,20 +220,24 @@ def shortened_apart(texts: Sequence[str], length: int) -> list[str]:
     >>> shortened_apart(["mean_balance_of_month_01_in_euros", "mean_balance_of_month_12_in_euros", "age"], 20)
     ['…01_in_euros', '…12_in_euros', 'age']
     """
-    return [_shortened_among(text, texts, length) for text in texts]
+    ordered = sorted(set(texts))
+    # Letters that neighbours begin with alike; any two texts begin alike as far as all neighbours in between do
+    alike = np.array([_first_difference(*pair) for pair in itertools.pairwise(ordered)], int)
+    places = {text: place for place, text in enumerate(ordered)}
+    return [_shortened_among(text, alike[places[text] :], alike[: places[text]], length) for text in texts]
 
 
 def _first_difference(text: str, other: str) -> int:
     return next((k for k, (mine, its) in enumerate(zip(text, other, strict=False)) if mine != its), min(len(text), len(other)))
 
 
-def _shortened_among(text: str, others: Sequence[str], length: int) -> str:
+def _shortened_among(text: str, after: np.ndarray, before: np.ndarray, length: int) -> str:
     tail = len(text) - (length - length // 2 - 2)  # what ``shortened`` shows of the end begins here
-    alike = {_first_difference(text, other) for other in others if other != text}
-    hidden = [place for place in alike if length // 2 <= place < tail]
-    if len(text) <= length or not hidden:
+    differences = np.concatenate([np.minimum.accumulate(after), np.minimum.accumulate(before[::-1])])
+    hidden = differences[(differences >= length // 2) & (differences < tail)]
+    if len(text) <= length or not len(hidden):
         return shortened(text, length)
-    start = first = min(hidden)
+    start = first = int(hidden.min())
     while first - start < length // 3 and text[start - 1].isalnum():  # from the beginning of its word
         start -= 1
     return f"…{text[start:]}" if len(text) - start < length else f"…{shortened(text[start:], length - 1)}"

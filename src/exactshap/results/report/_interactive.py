@@ -33,6 +33,7 @@ from exactshap.results.data import (
     response,
     row_name,
 )
+from exactshap.results.plots import shortened_apart
 from exactshap.results.report._words import page_words, template
 
 # Rows that a browser can sum while a brush moves.
@@ -49,6 +50,8 @@ _FACTS = ("baseline", "prediction", *_RESPONSES, "observed", "error", "residual"
 _CELL_BITS, _ERROR_BITS = 16, 9
 
 _FULL_BITS = 23  # of a float32's mantissa
+# Letters of a name next to bars of all rows, and next to those of one row, with its cell.
+_LETTERS = {"wide": 28, "narrow": 18}
 # Players of the matrix of pairs.
 _PAIRED = 12
 # The second script is a module, which is strict and may await
@@ -262,8 +265,10 @@ def _range(column: np.ndarray) -> list[float]:
 
 def _names(explanation: ExplanationData, rows: np.ndarray) -> dict[str, Any]:
     names, has_data = explanation.feature_names, explanation.data is not None
+    shown = [_short(name) for name in names]
     return {
-        "names": [_short(name) for name in names],
+        "names": shown,
+        **{size: shortened_apart(shown, letters) for size, letters in _LETTERS.items()},
         "axes": [_short(axis_name(explanation, j) if has_data else name) for j, name in enumerate(names)],
         "labels": [_short(row_name(explanation, int(i))) for i in rows],
         "outputs": [_short(name) for name in explanation.output_names or ()],

@@ -5,7 +5,7 @@ const packed = Uint8Array.from(atob($("numbers").textContent.trim()), (sign) => 
 const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
 const raw = new Uint8Array(await new Response(stream).arrayBuffer()), arrays = {};
 const head = 4 + new DataView(raw.buffer).getUint32(0, true), info = JSON.parse(new TextDecoder().decode(raw.subarray(4, head)));
-const { names, labels, kinds, texts, pairs, facts } = info, n = labels.length, players = [...names.keys()];
+const { names, wide, narrow, labels, kinds, texts, pairs, facts } = info, n = labels.length, players = [...names.keys()];
 for (const [name, [offset, length, size]] of Object.entries(info.arrays)) {
   const place = (i) => head + offset + (i % size) * length + Math.floor(i / size); // all first bytes, then all second ones
   const bytes = new Uint8Array(length * size).map((_, i) => raw[place(i)]);
@@ -30,17 +30,6 @@ const number = (value, signDisplay = "negative") => {
 const signed = (value) => number(Math.abs(value) <= info.rounding ? 0 : value, "exceptZero");
 const summed = ["baseline", "prediction", "residual"]; // shown as 0 within rounding
 const fact = (name, value) => number(summed.includes(name) && Math.abs(value) <= info.rounding ? 0 : value);
-const short = (name, size) => (name.length > size ? `${name.slice(0, size / 2)}\u2026${name.slice(-size / 2 + 2)}` : name);
-// Names that differ in what is cut begin there
-const apart = (list, size) => list.map((name) => {
-  const alike = (other) => { let k = 0; while (k < name.length && name[k] === other[k]) k += 1; return k; };
-  const places = list.filter((other) => other !== name).map(alike);
-  const first = Math.min(...places.filter((k) => k >= size / 2 && k < name.length - size / 2 + 2));
-  if (name.length <= size || first === Infinity) return short(name, size);
-  let start = first;
-  while (first - start < size / 3 && /[\p{L}\p{N}]/u.test(name[start - 1])) start -= 1;
-  return `\u2026${name.length - start < size ? name.slice(start) : short(name.slice(start), size - 1)}`;
-});
 const date = (days) => new Date(Math.round(days * 864e5)).toISOString().slice(0, days % 1 ? 16 : 10).replace("T", " ");
 const named = (j) => texts[j].length > 0; // categories, and truth values, which are numbers to a filter
 const written = {
@@ -81,9 +70,8 @@ function drawFeatures() {
   const here = players.map((j) => mean(column("values", j), state.shown, Math.abs));
   const all = state.shown.length < n ? info.strength[state.output] : [];
   const order = players.toSorted((j, k) => here[k] - here[j]).slice(0, 15);
-  const cut = apart(order.map((j) => names[j]), 28);
-  const words = (j, place) => ({ place, j, name: names[j], word: cut[place], text: number(here[j]) });
-  const features = order.map((j, k) => ({ strength: here[j], every: all[j], chosen: j === state.feature, ...words(j, k) }));
+  const words = (j) => ({ name: names[j], word: wide[j], text: number(here[j]) });
+  const features = order.map((j, place) => ({ place, j, strength: here[j], every: all[j], chosen: j === state.feature, ...words(j) }));
   return show("features", charts.features, { features }, { height: 25 * order.length });
 }
 
@@ -101,8 +89,7 @@ function path({ rows, values, errors, baseline, prediction }, top, rest) {
     if (info.additive) place = stop;
     return { word, j, start, stop, text, low: stop - error, high: stop + error };
   };
-  const cut = apart(top.map((j) => names[j]), 18);
-  const bars = top.map((j, k) => bar([cut[k], cellOf(j, rows)].filter(Boolean).join(" = "), values[j], errors[j], j));
+  const bars = top.map((j) => bar([narrow[j], cellOf(j, rows)].filter(Boolean).join(" = "), values[j], errors[j], j));
   if (rest.length) bars.push(bar(`${rest.length} other features`, rest.reduce((sum, j) => sum + values[j], 0), NaN));
   return [...end("baseline", baseline), ...bars, ...end("prediction", prediction)].map((row, k) => ({ ...row, place: k }));
 }
@@ -144,7 +131,7 @@ function sameRoom(rows) { // so that one length means one number in both picture
 function drawDifference(a, b, top, rest) { // each bar from zero: how much of A's output over B's is the feature's
   const of = (j) => a.values[j] - b.values[j], sum = (js) => js.reduce((all, j) => all + of(j), 0);
   const bar = (word, value, j) => ({ word, j, start: 0, stop: value, text: signed(value) });
-  const bars = apart(top.map((j) => names[j]), 28).map((word, k) => bar(word, of(top[k]), top[k]));
+  const bars = top.map((j) => bar(wide[j], of(j), j));
   if (rest.length) bars.push(bar(`${rest.length} other features`, sum(rest)));
   if (Math.abs(a.baseline - b.baseline) > info.rounding) bars.push(bar("baseline", a.baseline - b.baseline));
   const row = bars.map((one, place) => ({ ...one, place })), ends = [0, ...row.map(({ stop }) => stop)];
