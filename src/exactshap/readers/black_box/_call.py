@@ -173,23 +173,25 @@ def _returned(function: Callable[..., Any], rows: Table, name: str, place: Place
         if place is not None:
             which = "the first" if begun is None else "in the call that begins at that"
             where = f" of {len(place.columns)} coalitions, {which} with {place.inside(begun or 0, rows.n_rows)} from x"
-        kinds = type(getattr(function, "function", function)).__mro__
-        is_network = any(kind.__module__.startswith("torch.nn") for kind in kinds)
-        ways = "" if is_network or place is not None else _way_to_arrays(function, rows)
-        do = _OF_TABLES if is_network else f"{ways}Its own error is chained"
-        if hasattr(getattr(function, "__self__", None), "inplace_predict"):  # of XGBoost
-            do = "Pass its method that takes tables: explain(model.inplace_predict, X, background)"
+        do = _way_out(function, rows, is_first=place is None)
         what = f"{name} raised {type(error).__name__}{_for(place)} on {rows.n_rows} rows{where}"
         raise InputError(what, f"{error}", do, row=begun if place is None else place.row) from error
 
 
-def _way_to_arrays(function: Callable[..., Any], rows: Table) -> str:
-    """Return advice on a function that fails for its first rows: it may take arrays alone, or single precision."""
-    for dtype in ("float", "np.float32"):
+def _way_out(function: Callable[..., Any], rows: Table, *, is_first: bool) -> str:
+    """Return advice on a function that raises an error, perhaps for its first rows."""
+    if any(kind.__module__.startswith("torch.nn") for kind in type(getattr(function, "function", function)).__mro__):
+        return _OF_TABLES
+    if hasattr(getattr(function, "__self__", None), "inplace_predict"):  # of XGBoost
+        return "Pass its method that takes tables: explain(model.inplace_predict, X, background)"
+    # It may take arrays alone, or single precision
+    for dtype in ("float", "np.float32") if is_first else ():
         with suppress(Exception):
             function(rows.numeric().astype(dtype.removeprefix("np.")))
-            return f"It takes arrays: explain(lambda rows: f(np.asarray(rows, {dtype})), X, background). "
-    return ""
+            return (
+                f"It takes arrays: explain(lambda rows: f(np.asarray(rows, {dtype})), X, background). Its own error is chained"
+            )
+    return "Its own error is chained"
 
 
 def _guarded(rows: Table) -> Any:
