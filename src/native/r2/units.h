@@ -1,4 +1,4 @@
-// Ensembles and their units as the kernels of R2 read them. What the arrays mean: `decompose/r2/_unit_kernels.py`.
+// Ensembles and their units as the kernels of R2 read them. What the arrays mean: `decompose/r2/_games.py`.
 #pragma once
 
 #include "../common/kernel.h"
