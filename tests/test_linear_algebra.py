@@ -10,6 +10,7 @@ from exactshap._runtime import linear_algebra
 from exactshap._runtime.linear_algebra import (
     factorise_lower,
     inverse_of,
+    solve_definite,
     solve_factored,
     solve_lower,
 )
@@ -64,8 +65,21 @@ def test_a_triangle_and_a_matrix(n):
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("n", SIZES)
+def test_definite_systems_read_one_triangle_and_keep_the_right_side(n):
+    matrix, right = positive(n), RNG.normal(size=(n, 7))
+    kept = right.copy()
+    factor, solution = solve_definite(np.triu(matrix).copy(order="C"), right)
+    np.testing.assert_array_equal(np.tril(factor), np.tril(lapack.dpotrf(matrix, lower=1)[0]))
+    np.testing.assert_array_equal(solution, lapack.dposv(matrix, right, lower=1)[1])
+    np.testing.assert_array_equal(right, kept)
+    assert solution.flags.c_contiguous
+
+
+@pytest.mark.usefixtures("way")
 def test_what_cannot_be_done_is_said():
     assert factorise_lower(-np.eye(3, order="F"))
+    assert solve_definite(-np.eye(3), np.ones((3, 1))) is None
 
 
 @pytest.mark.parametrize(

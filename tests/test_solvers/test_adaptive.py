@@ -15,7 +15,7 @@ from exactshap.solvers.sampled import _adaptive, _estimators, _placement, _surro
 from exactshap.solvers.sampled._placement import place
 from exactshap.solvers.sampled._sampling import draw, shares_of, strata
 from exactshap.solvers.sampled.process import Question, fit_process, needs_even
-from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf
+from exactshap.solvers.sampled.process._halves import JITTER, FittedHalf
 from tolerances import HALF_THE_DIGITS, conditioned, roundings
 
 

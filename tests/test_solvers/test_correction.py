@@ -17,7 +17,7 @@ from exactshap.solvers.sampled._frontier import additive_frontier, character_col
 from exactshap.solvers.sampled._polynomial import TINIEST, fit_polynomial, odd_shares
 from exactshap.solvers.sampled._sampling import draw, strata
 from exactshap.solvers.sampled.process import Prior, Question, _hypercube, covariance, fit_process
-from exactshap.solvers.sampled.process._evidence import JITTER, FittedHalf
+from exactshap.solvers.sampled.process._halves import JITTER, FittedHalf
 from tolerances import conditioned, roundings
 
 D, PAIRS = 8, 90

@@ -17,29 +17,25 @@ from exactshap.solvers.sampled._surrogate import SURROGATES, game_values
 from exactshap.solvers.sampled.process import (
     Prior,
     Question,
-    _evidence,
+    _halves,
     _hypercube,
     covariance,
     fit_process,
     functionals,
     white_functionals,
 )
-from exactshap.solvers.sampled.process._evidence import (
-    COUNTED_OUTPUTS,
-    IMPOSSIBLE,
-    JITTER,
-    TYPICAL_WHITE,
-    Evidence,
-    FittedHalf,
-    Half,
-    Posterior,
-)
+from exactshap.solvers.sampled.process._halves import JITTER, FittedHalf, Half
 from exactshap.solvers.sampled.process._hypercube import HEAVY_TAILS
 from exactshap.solvers.sampled.process._relevance import (
+    COUNTED_OUTPUTS,
     ENOUGH,
+    IMPOSSIBLE,
     LARGE,
     LONGEST,
+    TYPICAL_WHITE,
     WHITE,
+    Evidence,
+    Posterior,
     _sizes,
     evenly_spaced,
     find_relevances,
@@ -79,7 +75,7 @@ def test_gradients_against_differences(signs):
 
 def test_a_covariance_that_cannot_be_factorised_leaves_the_prior(monkeypatch):
     posterior = some_posterior((-1, 1))
-    monkeypatch.setattr(Evidence, "at", lambda *given: None)
+    monkeypatch.setattr(Evidence, "of_halves", lambda *given: None)
     np.testing.assert_allclose(np.exp(posterior.typical), [0.1] * 5 + [TYPICAL_WHITE], rtol=roundings(10))  # 1 / (2 d)
     assert posterior(posterior.typical)[0] == IMPOSSIBLE
     found = find_relevances(posterior.points, posterior.halves, start=posterior.typical + 1.0)
@@ -136,7 +132,7 @@ def test_the_covariance_its_slopes_and_its_factor_are_those_of_the_definition(si
     points = np.unique(np.where(points[:, :1] > 0, points, -points), axis=0)
     dense = brute_covariance(points, points, theta, sign)
     np.testing.assert_allclose(covariance(points, points[:5], theta, sign), dense[:, :5], rtol=roundings(5_000), atol=1e-300)
-    found = Evidence.at(points, Half.of(np.ones((len(points), 1)), None, sign), theta, white)
+    found = Evidence.of_halves(points, [Half.of(np.ones((len(points), 1)), None, sign)], theta, white)[0]
     mirrored = brute_covariance(points, -points, theta, 0) - 1.0
     expected = dense - (sign >= 0) - (sign * mirrored if sign else 0.0)
     np.testing.assert_allclose(found.difference, expected, rtol=conditioned(1e5), atol=roundings(5_000))
@@ -148,7 +144,7 @@ def test_the_covariance_its_slopes_and_its_factor_are_those_of_the_definition(si
 
 @pytest.mark.parametrize("sign", [-1, 0, 1])
 def test_halves_are_given_their_rows_block_by_block(monkeypatch, sign):
-    monkeypatch.setattr(_evidence, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(_halves, "BLOCK_ROWS", 7)
     points = 2.0 * draw(6, 22, RNG, strata(6, paired=True), paired=True) - 1.0
     half, theta = Half.of(*RNG.normal(size=(2, len(points), 2)), sign), RNG.exponential(size=6)
     found = FittedHalf.at(points, half, theta, 0.1)

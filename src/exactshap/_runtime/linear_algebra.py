@@ -36,6 +36,18 @@ def factorise_lower(matrix: np.ndarray) -> bool:
     return _lapack("dpotrf", matrix)
 
 
+def solve_definite(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return L and K^-1 B of a symmetric K = L L^T, or None if K is not positive definite.
+
+    L is the lower triangle of ``matrix.T``, whose memory is overwritten: of ``matrix``, K row by row, only entries on and above the
+    diagonal are read.
+    """
+    factor = matrix.T
+    if factorise_lower(factor):
+        return None
+    return factor, np.ascontiguousarray(solve_factored(factor, right.copy(order="F")))
+
+
 def inverse_of(factor: np.ndarray) -> np.ndarray:
     """Return (L L^T)^-1, symmetric to the bit, given L as the lower triangle of ``factor``."""
     inverse = np.triu(factor.T).T

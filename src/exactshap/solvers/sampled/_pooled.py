@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import factorise_lower, inverse_of, solve_factored, solve_lower
+from exactshap._runtime.linear_algebra import inverse_of, solve_definite, solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.errors import BudgetError
 from exactshap.semivalues import Semivalue
@@ -73,11 +73,10 @@ class Pool:
     def at(cls, points: Points, answers: np.ndarray, logs: np.ndarray) -> Pool:
         n_players, n_columns = points.members.shape[1], points.distances.shape[1]
         theta, alpha, white = np.split(np.exp(logs), [n_players, n_players + n_columns])
-        factor = _factor(points.kernel(theta, alpha), float(white[0]))
-        if factor is None:
+        solved = _solved(points.kernel(theta, alpha), float(white[0]), answers)
+        if solved is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
-        dual = np.ascontiguousarray(solve_factored(factor, answers.copy(order="F")))
-        return cls(points, theta, alpha, float(white[0]) + JITTER, factor, dual)
+        return cls(points, theta, alpha, float(white[0]) + JITTER, *solved)
 
     @classmethod
     def fitted(cls, points: Points, answers: np.ndarray) -> Pool:
@@ -225,10 +224,10 @@ def _positive(numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers > 0, numbers, 1.0)
 
 
-def _factor(kernel: np.ndarray, white: float) -> np.ndarray | None:
-    """Return L of K = L L^T, lower, or None where K is not positive definite; ``kernel`` is overwritten."""
+def _solved(kernel: np.ndarray, white: float, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return L of K = L L^T, lower, and K^-1 y, or None where K is not positive definite; ``kernel`` is overwritten."""
     kernel.flat[:: len(kernel) + 1] += white + JITTER
-    return None if factorise_lower(kernel.T) else kernel.T
+    return solve_definite(kernel, answers)
 
 
 def find_logs(points: Points, answers: np.ndarray) -> np.ndarray:
@@ -260,11 +259,11 @@ def evidence(points: Points, answers: np.ndarray, logs: np.ndarray) -> tuple[flo
     n_players, n_columns = points.members.shape[1], points.distances.shape[1]
     theta, alpha, white = np.split(np.exp(logs), [n_players, n_players + n_columns])
     kernel = points.kernel(theta, alpha)
-    factor = _factor(kernel.copy(), float(white[0]))
-    if factor is None:
+    solved = _solved(kernel.copy(), float(white[0]), answers)
+    if solved is None:
         return IMPOSSIBLE, np.zeros(len(logs))
+    factor, dual = solved
     inverse = inverse_of(factor)
-    dual = inverse @ answers
     variance = np.maximum((answers * dual).sum(axis=0) / n, TINIEST)
     value = 0.5 * n * np.log(variance).sum() + n_outputs * np.log(factor.diagonal()).sum()
     slopes = 0.5 * (n_outputs * inverse - (dual / variance) @ dual.T)

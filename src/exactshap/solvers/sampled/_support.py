@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap._runtime.linear_algebra import factorise_lower, solve_factored
+from exactshap._runtime.linear_algebra import solve_definite
 from exactshap.games import ProductGame
 from exactshap.semivalues import Semivalue
 from exactshap.solvers.sampled._frontier import Sets, set_products
@@ -48,8 +48,8 @@ class Polynomial:
     def fitted(cls, sets: Sets, points: np.ndarray, target: np.ndarray) -> Polynomial | None:
         """Return the least-squares fit to ``target`` (n_points, n_outputs), or None if it is undetermined."""
         columns = set_products(points.astype(SIGNS), sets)
-        gram = np.asfortranarray(columns.T @ columns, dtype=float)
-        return None if factorise_lower(gram) else cls(sets, solve_factored(gram, (target.T @ columns).T))
+        solved = solve_definite((columns.T @ columns).astype(float), (target.T @ columns).T)
+        return None if solved is None else cls(sets, solved[1])
 
     def predict(self, points: np.ndarray) -> np.ndarray:
         """Return the odd half (n_points, n_outputs)."""
@@ -102,10 +102,10 @@ def find_support(
         edge = np.concatenate([block[:n].T @ joined[:n] for block in blocks])
         gram = np.block([[gram, edge[: len(gram)]], [edge.T]])
         moments = np.concatenate([moments, (target[:n].T @ joined[:n]).T])
-        factor = np.asfortranarray(gram)
-        if factorise_lower(factor):
+        solved = solve_definite(gram.copy(), moments)
+        if solved is None:
             break
-        coefficients = solve_factored(factor, moments.copy(order="F"))
+        coefficients = solved[1]
         parts = np.split(coefficients, np.cumsum([block.shape[1] for block in blocks[:-1]]))
         residuals = sum(block @ part for block, part in zip(blocks, parts, strict=True)) - target
         checked, expected = residuals[n:], target[n:]

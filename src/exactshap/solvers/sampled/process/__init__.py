@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exactshap.solvers.sampled.process._evidence import covariance as covariance
+from exactshap.solvers.sampled.process._halves import covariance as covariance
 from exactshap.solvers.sampled.process._hypercube import MAX_ROWS as MAX_ROWS
 from exactshap.solvers.sampled.process._hypercube import CubeProcess as CubeProcess
 from exactshap.solvers.sampled.process._hypercube import fit_process as fit_process

@@ -26,7 +26,7 @@ import numpy as np
 from exactshap._runtime.linear_algebra import solve_lower
 from exactshap._runtime.process_settings import single_threaded_blas
 from exactshap.games import ProductGame
-from exactshap.solvers.sampled.process._evidence import FittedHalf, Half, covariance
+from exactshap.solvers.sampled.process._halves import FittedHalf, Half, covariance
 from exactshap.solvers.sampled.process._relevance import evenly_spaced, find_relevances
 from exactshap.solvers.sampled.process._values import Prior, Question
 

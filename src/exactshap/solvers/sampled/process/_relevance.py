@@ -1,12 +1,24 @@
-"""Find the relevances of players, the most probable hyperparameters of a process over coalitions."""
+r"""Find the relevances of players, the most probable hyperparameters of a process over coalitions.
+
+The evidence of the calls and a weak prior are maximised by Newton steps, whose curvature takes two products with d columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from exactshap.solvers.sampled.process._evidence import Half, Posterior, Slopes, typical_logs
+from exactshap._runtime.linear_algebra import inverse_of, solve_definite
+from exactshap.solvers.sampled.process._halves import JITTER, Half, kernel_parts, of_half
+
+# weak priors, which matter for few rows: log theta around its mean, that mean around log(1 / (2 d)), log tau
+SPREAD, LEVEL_SPREAD, WHITE_SPREAD, TYPICAL_WHITE = 1.0, 1.0, 3.0, 3e-3
+# Most outputs in the curvature, of which an approximation is enough
+COUNTED_OUTPUTS = 8
+# The value where the covariance cannot be factorised
+IMPOSSIBLE = 1e25
 
 # Bounds of log theta: from invisible to rho = 1 - 4e-9
 RELEVANCE = (-12.0, 3.0)
@@ -32,6 +44,7 @@ MAX_STEPS, LARGE, MAX_STEPS_IF_LARGE = 25, 400, 5
 # Least fraction of the assumed curvature along a step (Powell)
 CONVEX = 0.2
 
+Slopes = Callable[[], tuple[np.ndarray, np.ndarray]]  # gradient and curvature, computed on demand
 Function = Callable[[np.ndarray], tuple[float, Slopes]]
 
 
@@ -150,3 +163,134 @@ def _walk(
         # The minimum of the parabola through the value, its slope and the new value, kept between a tenth and a half
         length *= min(max(-slope / (2.0 * (new_value - value - slope)), 0.1), 0.5)
     return None
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    r"""Compute one half's negative log marginal likelihood of log theta and log tau, with scales profiled out.
+
+    .. math:: \tfrac12 \sum_k \bigl(m \log \hat\sigma_k^2 + \log |K|\bigr), \qquad \hat\sigma_k^2 = y_k^\top K^{-1} y_k / m
+    """
+
+    points: np.ndarray  # (m, d)
+    half: Half
+    theta: np.ndarray
+    white: float
+    difference: np.ndarray  # K_s - K_m, (m, m)
+    factor: np.ndarray  # lower Cholesky factor of K = K_s + K_m + the free constant + the white part
+    dual: np.ndarray  # alpha = K^-1 y, (m, n_outputs)
+    variance: np.ndarray  # (n_outputs,)
+
+    @classmethod
+    def of_halves(cls, points: np.ndarray, halves: Sequence[Half], theta: np.ndarray, white: float) -> list[Evidence] | None:
+        """Return the evidence of each half, or None where a covariance is not positive definite."""
+        same, mirrored = kernel_parts(points, points, theta, paired=halves[0].sign != 0)
+        matrices = [of_half(same, mirrored, half.sign) for half in halves]
+        for matrix in matrices:
+            matrix.flat[:: len(points) + 1] += white + JITTER
+        solved = [solve_definite(matrix, half.target) for matrix, half in zip(matrices, halves, strict=True)]
+        known = [(half, *each) for half, each in zip(halves, solved, strict=True) if each is not None]
+        if len(known) < len(halves):
+            return None
+        variances = [np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300) for half, _, dual in known]
+        return [
+            cls(points, half, theta, white, same - half.sign * mirrored, factor, dual, variance)
+            for (half, factor, dual), variance in zip(known, variances, strict=True)
+        ]
+
+    def value(self) -> float:
+        log_determinant = 2.0 * np.log(self.factor.diagonal()).sum()
+        return float(0.5 * (len(self.points) * np.log(self.variance).sum() + len(self.variance) * log_determinant))
+
+    def slopes(self, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradient (d + 1,) and curvature (d + 1, d + 1), given K^-1."""
+        return self._gradient(inverse), self._curvature(inverse)
+
+    def _gradient(self, inverse: np.ndarray) -> np.ndarray:
+        r"""Return tr(D dK) for every log, with D the derivative in the covariance.
+
+        .. math:: D = \tfrac12 \Bigl(n\, K^{-1} - \sum_k \alpha_k \alpha_k^\top / \hat\sigma_k^2\Bigr) \quad (n\ \text{outputs}), \qquad
+                  \mathrm{tr}\, D K = \tfrac12 \Bigl(n m - \sum_k y_k^\top \alpha_k / \hat\sigma_k^2\Bigr)
+        """
+        m, n_outputs = self.dual.shape
+        scaled = self.dual / self.variance
+        D = 0.5 * (n_outputs * inverse - scaled @ self.dual.T)
+        trace = D.trace()
+        # tr D (K_s + K_m)
+        total = 0.5 * (n_outputs * m - (scaled * self.half.target).sum()) - (self.white + JITTER) * trace
+        if self.half.sign >= 0:
+            total -= D.sum()
+        sums = (self.points * ((D * self.difference) @ self.points)).sum(axis=0)
+        return np.append(0.5 * self.theta * (sums - total), trace * self.white)
+
+    def _curvature(self, inverse: np.ndarray) -> np.ndarray:
+        r"""Return the mean of observed and expected curvature, in which all traces cancel but for those of second derivatives, left out.
+
+        .. math:: \sum_k \frac{1}{2 \hat\sigma_k^2} \Bigl(V_k^\top K^{-1} V_k -
+                  \frac{V_k^\top \alpha_k \alpha_k^\top V_k}{m \hat\sigma_k^2}\Bigr), \qquad V_k = (\partial_i K\, \alpha_k)_i
+
+        "Average information" (Gilmour, Thompson & Cullis 1995, Biometrics 51, 1440-1450), minus the part of the profiled scale: never
+        negative, at the cost of two products with d columns.
+        """
+        m, n_outputs = self.dual.shape
+        counted = range(0, n_outputs, -(-n_outputs // COUNTED_OUTPUTS))
+        total = np.zeros((len(self.theta) + 1, len(self.theta) + 1))
+        for k in counted:
+            columns = self._moved(k)
+            slope = self.dual[:, k] @ columns
+            total += (columns.T @ inverse @ columns - np.outer(slope, slope) / (m * self.variance[k])) * (
+                0.5 / self.variance[k]
+            )
+        return total * (n_outputs / len(counted))
+
+    def _moved(self, k: int) -> np.ndarray:
+        r"""Return :math:`\partial_i K\, \alpha_k` for log theta and, last, for log tau: (m, d + 1).
+
+        .. math:: \partial K / \partial \log\theta_j = \tfrac12 \theta_j \bigl(x_j x_j^\top \circ (K_s - K_m) - (K_s + K_m)\bigr)
+        """
+        alpha = self.dual[:, k]
+        plain = self.half.target[:, k] - (self.white + JITTER) * alpha  # (K_s + K_m) alpha, as K alpha = y
+        if self.half.sign >= 0:
+            plain -= alpha.sum()
+        moved = 0.5 * self.theta * (self.points * (self.difference @ (self.points * alpha[:, None])) - plain[:, None])
+        return np.column_stack([moved, self.white * alpha])
+
+
+def typical_logs(n_players: int) -> np.ndarray:
+    """Return the prior's mean of log theta and log tau, (n_players + 1,)."""
+    return np.log(np.append(np.full(n_players, 0.5 / n_players), TYPICAL_WHITE))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Compute the negative log posterior of log theta (d,) and log tau, given the halves' values at ``points`` (m, d)."""
+
+    points: np.ndarray
+    halves: list[Half]
+    typical: np.ndarray  # the prior's mean (d + 1,)
+    precision: np.ndarray  # of the prior (d + 1, d + 1)
+
+    @classmethod
+    def of(cls, points: np.ndarray, halves: list[Half]) -> Posterior:
+        """Return the posterior under the prior of so many players."""
+        d = points.shape[1]
+        # x^T P x = sum_j (x_j - mean)^2 / SPREAD^2 + mean^2 / LEVEL_SPREAD^2, with x_j the distances from the typical log theta
+        precision = np.full((d + 1, d + 1), 1.0 / (d * LEVEL_SPREAD) ** 2 - 1.0 / (d * SPREAD**2))
+        precision[-1] = precision[:, -1] = 0.0
+        np.fill_diagonal(precision, precision.diagonal() + np.append(np.full(d, SPREAD**-2.0), WHITE_SPREAD**-2.0))
+        return cls(points, halves, typical_logs(d), precision)
+
+    def __call__(self, logs: np.ndarray) -> tuple[float, Slopes]:
+        """Return its value, and a function for its gradient (d + 1,) and approximate curvature (d + 1, d + 1)."""
+        theta, white = np.exp(logs[:-1]), float(np.exp(logs[-1]))
+        halves = Evidence.of_halves(self.points, self.halves, theta, white)
+        pull = self.precision @ (logs - self.typical)
+        if halves is None:  # a value that is not acceptable, so that the search tries a shorter step
+            return IMPOSSIBLE, lambda: (pull, self.precision)
+
+        def slopes() -> tuple[np.ndarray, np.ndarray]:
+            inverses = [inverse_of(half.factor) for half in halves]
+            gradients, curvatures = zip(*map(Evidence.slopes, halves, inverses), strict=True)
+            return np.add.reduce(gradients) + pull, np.add.reduce(curvatures) + self.precision
+
+        return sum(half.value() for half in halves) + 0.5 * float(pull @ (logs - self.typical)), slopes
