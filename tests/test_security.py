@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import errno
 import functools
 import importlib
 import io
@@ -528,6 +529,22 @@ def test_the_draft_of_a_killed_save_is_removed_and_that_of_a_living_one_is_not(t
             assert not draft.exists()
             other_draft.write_text("whole")
     assert sorted(tmp_path.iterdir()) == sorted([*others, path, tmp_path / "another.txt"])
+
+
+def test_errors_of_a_save_name_the_file_of_the_user(tmp_path):
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(IsADirectoryError) as caught:
+        linear(X).save(tmp_path / "folder.npz")
+    assert caught.value.filename == str(tmp_path / "folder.npz")
+    with pytest.raises(OSError, match="No space left") as caught, atomic_write(tmp_path / "a.txt"):
+        raise OSError(errno.ENOSPC, "No space left on device")  # as a write to an open file says it, without a name
+    assert caught.value.filename == str(tmp_path / "a.txt")
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "a.txt"):
+        (tmp_path / "another.txt").read_text()
+    assert caught.value.filename == str(tmp_path / "another.txt")
+    with pytest.raises(OSError, match=r"^no number$"), atomic_write(tmp_path / "a.txt"):
+        raise OSError("no number")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.npz"]
 
 
 def test_two_saves_of_one_process_leave_each_other_alone(tmp_path):

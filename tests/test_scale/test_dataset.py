@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -435,6 +436,40 @@ def test_a_full_disk_is_said_and_whole_files_stay(source, whole, tmp_path, monke
     assert contents(tmp_path / "out") == whole
 
 
+def test_a_disk_that_has_no_room_for_the_manifest_is_said(source, whole, tmp_path, monkeypatch):
+    write_text = Path.write_text
+
+    def full(path, text, **settings):
+        if "part-00002" in text:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write_text(path, text, **settings)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr("exactshap.scale._batches._MANIFEST_TIME", np.inf)  # written after each result
+    with pytest.raises(OSError, match="No space left on device: finished results are kept; make room and run again") as caught:
+        run(source, tmp_path / "out")
+    assert caught.value.filename.endswith("/_manifest.json")
+    monkeypatch.undo()
+    assert run(source, tmp_path / "out").n_resumed == 16
+    assert contents(tmp_path / "out") == whole
+
+
+def test_a_result_that_is_removed_during_the_run_is_missed(source, whole, tmp_path):
+    def remove(done, total):
+        (tmp_path / "out" / "part-00000.parquet").unlink(missing_ok=True)
+
+    with pytest.raises(FileNotFoundError, match="as 1 of 9 results: run again to resume") as caught:
+        run(source, tmp_path / "out", progress=remove)
+    assert caught.value.filename.endswith("part-00000.parquet")
+    run(source, tmp_path / "out")
+    assert contents(tmp_path / "out") == whole
+
+
+def test_a_folder_that_is_removed_during_the_run_is_not_a_full_disk(source, tmp_path):
+    with pytest.raises(FileNotFoundError, match="No such folder: finished results are kept; put that right and run again"):
+        run(source, tmp_path / "out", progress=lambda done, total: shutil.rmtree(tmp_path / "out", ignore_errors=True))
+
+
 # --- runs that differ -------------------------------------------------------------------------------------------------
 
 
@@ -459,6 +494,16 @@ def test_another_run_is_refused_by_name(source, out, whole, change, named):
     with pytest.raises(InputError, match=f"is of other data or settings. Different: [^;]*{named}"):
         run(source, out, **change)
     assert contents(out) == whole
+
+
+def test_another_run_that_begins_while_inputs_are_read_is_not_joined(source, tmp_path):
+    def map_after_another(*arguments):
+        if not (tmp_path / "out").exists():
+            run(source, tmp_path / "out", index="banzhaf")
+        return map(*arguments)
+
+    with pytest.raises(InputError, match=r"other data or settings. Different: the index \('banzhaf' before, now 'shapley'\)"):
+        run(source, tmp_path / "out", map=map_after_another)
 
 
 def test_settings_that_no_digest_shows_are_found_by_a_row_solved_again(tmp_path):

@@ -106,14 +106,27 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
     _remove_stale_drafts(target.absolute().parent)
-    draft, lock = _locked_draft(target)
+    with _errors_name(target):
+        draft, lock = _locked_draft(target)
+        try:
+            yield draft
+            # Atomic within one folder: readers see the old file or the new one
+            os.replace(draft, target)
+        finally:
+            os.close(lock)
+            draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def _errors_name(target: Path) -> Iterator[None]:
+    """Name the file of the user in errors of the system, which name its draft or no file."""
     try:
-        yield draft
-        # Atomic within one folder: readers see the old file or the new one
-        os.replace(draft, target)
-    finally:
-        os.close(lock)
-        draft.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        # Other libraries raise errors without a number, which are about something else
+        if error.errno is None or not (error.filename is None or _DRAFT.fullmatch(os.path.basename(str(error.filename)))):
+            raise
+        raise OSError(error.errno, error.strerror, str(target)) from error
 
 
 def _locked_draft(target: Path) -> tuple[Path, int]:

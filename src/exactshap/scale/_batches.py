@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -28,6 +29,8 @@ _FORMAT = 1
 _MAX_BYTES = 2**28  # of a manifest
 # Largest fraction of a run's time for rewriting the manifest.
 _MANIFEST_TIME = 0.05
+# Errors of the system that more room mends: a full disk, a quota, a limit on the size of files.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Metadata key of results that leave out values or digits.
 _IMPORTANCE = b"exactshap.importance"
 
@@ -95,10 +98,22 @@ class Manifest:
         self.folder.mkdir(parents=True, exist_ok=True)
         # Sorted, as a resumed run adds its results in another order.
         content = {"format": _FORMAT, **self.content, "outputs": dict(sorted(self.outputs.items()))}
-        with atomic_write(self.folder / _MANIFEST) as draft:
-            draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        try:
+            with atomic_write(self.folder / _MANIFEST) as draft:
+                draft.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            if not self.outputs:  # nothing is finished that could be kept
+                raise
+            raise _resumable(error, self.folder / _MANIFEST) from error
         self.written = time.perf_counter()
         self.seconds = self.written - started
+
+
+def _resumable(error: OSError, target: Path) -> OSError:
+    """Return the error of a write that failed during a run, with what to do."""
+    do = "make room" if error.errno in _FULL else "put that right"
+    text = f"{error.strerror or error}: finished results are kept; {do} and run again to resume"
+    return OSError(error.errno or 0, text, str(target))
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -161,6 +176,14 @@ def cut(files: list[SourceFile], batch_rows: int, digests: dict[str, str]) -> li
     return batches
 
 
+def check_there(folder: Path, batches: list[Batch]) -> None:
+    """Refuse results that are gone at the end: someone removed them, or workers wrote them to a disk of their own."""
+    gone = [batch.name for batch in batches if not (folder / batch.name).is_file()]
+    if gone:
+        text = f"Not there at the end, as {len(gone)} of {len(batches)} results: run again to resume, on workers that write to this disk"
+        raise FileNotFoundError(errno.ENOENT, text, str(folder / gone[0]))
+
+
 @dataclass(frozen=True)
 class Work:
     """Read, explain, write and summarise each batch, here or in another process. Without a folder nothing is written."""
@@ -208,8 +231,7 @@ class Work:
                 parquet.write_table(table, draft, use_dictionary=repeated)
                 return StoredFile(str(draft), target.name, "parquet").sha256()
         except OSError as error:
-            text = f"{error.strerror or error}: finished results are kept; make room and run again to resume"
-            raise OSError(error.errno or 0, text, str(target)) from error
+            raise _resumable(error, target) from error
 
     def check_again(self, batch: Batch, finished: Any) -> None:
         """Explain one row of an earlier run again, as no digest shows settings such as the budget."""

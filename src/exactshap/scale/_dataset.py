@@ -26,7 +26,7 @@ from exactshap.frames.stored import (
     warn_of_losses,
 )
 from exactshap.results.data import counted
-from exactshap.scale._batches import Batch, Manifest, Work, check_place, check_run, cut
+from exactshap.scale._batches import Batch, Manifest, Work, check_place, check_run, check_there, cut
 from exactshap.scale._partition import Partition, checked_batch_rows, named_columns, wanted_files
 from exactshap.scale._statistics import GlobalImportance
 
@@ -182,6 +182,8 @@ def explain_dataset(
     files = list(run(functools.partial(inspect, types=part.csv_types), stored))
     manifest = None
     if folder is not None:
+        # Another run may have begun in the folder while inputs were read.
+        before = before or check_place(folder, resume=resume)
         manifest = Manifest(folder, _content(part, files, batch_rows), dict(before["outputs"] if before else {}))
         if before is not None:
             check_run(folder, before, manifest.content)
@@ -224,6 +226,8 @@ def _gathered(
     # Checked again at the end: results of a file that changed during the run belong to no input.
     for file in {batch.file.name: batch.file for batch in batches}.values():
         file.check(finally_=True)
+    if folder is not None:
+        check_there(folder, batches)
     if changed:
         text = f"{counted(changed, 'result')} of {folder} differed from what had been written: explained again"
         warn(text, ExplanationWarning)
