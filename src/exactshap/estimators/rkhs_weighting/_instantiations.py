@@ -1,7 +1,7 @@
-r"""Provide instantiations of RKHS weightings: base predictor, kernel and distribution of parameters.
+r"""Provide instantiations with closed forms: base predictor, kernel and distribution of parameters.
 
-An RKHS weighting is :math:`\Lambda\alpha(x) = \sum_t a_t\, E_{w \sim p}[K(w_t, w)\, \phi(w, x)]`. The interface of an
-instantiation is :class:`Instantiation`; users can write their own, with ``MonteCarlo`` where there is no closed form.
+An RKHS weighting is :math:`\Lambda\alpha(x) = \sum_t a_t\, E_{w \sim p}[K(w_t, w)\, \phi(w, x)]`. Files of fitted
+weightings hold the names of these classes and of this module: both stay.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from exactshap._native import kernel
 from exactshap._runtime.checks import is_number
 from exactshap.errors import InputError
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, check_widths
+from exactshap.estimators.rkhs_weighting._interface import Instantiation, check_widths
 
 # Below this S, 1 + erf S loses more than 5 bits to cancellation, and the scaled function is used.
 SCALED_BELOW = -4.0

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from exactshap._runtime.slices import slices
-from exactshap.estimators.rkhs_weighting._instantiation import Instantiation, checked
+from exactshap.estimators.rkhs_weighting._interface import Instantiation, checked
 
 # Values of one block of expectations: 16 MiB.
 BLOCK_VALUES = 2**21

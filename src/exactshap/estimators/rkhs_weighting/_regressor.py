@@ -7,6 +7,7 @@ import functools
 import math
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -20,14 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from exactshap._runtime.checks import check_parameters, is_number, sample_weights
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.errors import InputError
-from exactshap.estimators.rkhs_weighting._instantiation import (
-    Instantiation,
-    MonteCarlo,
-    checked,
-    evaluation_constant,
-    largest_norms,
-)
 from exactshap.estimators.rkhs_weighting._instantiations import instantiation
+from exactshap.estimators.rkhs_weighting._interface import Instantiation, MonteCarlo, checked
 from exactshap.estimators.rkhs_weighting._problem import (
     SOLVERS,
     Group,
@@ -180,7 +175,7 @@ class RKHSWeightingRegressor(RegressorMixin, WeightingSettings):
         problem = WeightingProblem(drawn.groups, X, y - center, weights, self.alpha, self.ridge, drawn.rng)
         coefficients = self._coefficients(problem)
         self.intercept_ = center + (problem.mean_residual(coefficients) if self.fit_intercept else 0.0)
-        return self._keep(drawn, coefficients, largest_norms(X))
+        return self._keep(drawn, coefficients, _largest_norms(X))
 
     @available_if(_adds_up)
     def partial_fit(self, X: TableLike, y: Column, sample_weight: Column = None) -> RKHSWeightingRegressor:
@@ -202,7 +197,7 @@ class RKHSWeightingRegressor(RegressorMixin, WeightingSettings):
             check_parameters(self, self._checks())
             self._drawn = self._draw()
         problem = WeightingProblem(self._drawn.groups, X, y, weights, self.alpha, self.ridge, self._drawn.rng)
-        part, norms = NormalEquations.of(problem), largest_norms(X)
+        part, norms = NormalEquations.of(problem), _largest_norms(X)
         self._equations: NormalEquations = part if begins else self._equations + part
         self._largest: np.ndarray = norms if begins else np.maximum(self._largest, norms)
         # The sums replace the rows; only the penalty of the problem is used.
@@ -244,8 +239,8 @@ class RKHSWeightingRegressor(RegressorMixin, WeightingSettings):
         """Store the functions with nonzero terms, and the constants for rows of the ``largest`` norms."""
         self.terms_, self.coef_, self.rkhs_norm_ = kept_terms(pieces_of(drawn.groups, coefficients))
         base, masses = drawn.base, functools.partial(drawn.distribution.masses, self.n_features_in_)
-        self.theta_ = evaluation_constant(base.theta, masses(power=2), largest)
-        self.kappa_ = evaluation_constant(base.kappa, masses(), largest)
+        self.theta_ = _evaluation_constant(base.theta, masses(power=2), largest)
+        self.kappa_ = _evaluation_constant(base.kappa, masses(), largest)
         return self
 
     def predict(self, X: TableLike) -> np.ndarray:
@@ -329,6 +324,19 @@ class RKHSWeightingRegressor(RegressorMixin, WeightingSettings):
             self.solver != "least_squares" or self.base not in ("relu", "sign") or self.subsets is not None
         )
         return tags
+
+
+def _evaluation_constant(of_size: Callable[[int, float], float], masses: dict[int, float], largest: np.ndarray) -> float:
+    r"""Return :math:`\sqrt{\sum_k m_k\, c_k(r_k)^2}` (Eq. 59, 60), r_k the largest norm of any k columns of a row; or NaN."""
+    try:
+        return math.sqrt(sum(mass * of_size(k, float(largest[k - 1])) ** 2 for k, mass in masses.items()))
+    except NotImplementedError:
+        return math.nan
+
+
+def _largest_norms(X: np.ndarray) -> np.ndarray:
+    """Return the largest norm of any 1, 2, ... columns of a row of X, of shape (n_features,)."""
+    return np.sqrt(np.cumsum(np.sort(X**2, axis=1)[:, ::-1], axis=1).max(axis=0))
 
 
 def targets_of(X: TableLike, y: Column) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Define instantiations of RKHS weightings, and check their results."""
+"""Define the interface of instantiations, for a user's own, with or without a closed form."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -97,19 +96,6 @@ def checked(owner: Instantiation, name: str, values: np.ndarray, shape: tuple[in
     if not np.isfinite(values).all():
         raise InputError(f"{what} returned NaN or infinity", "Its values must be finite")
     return values
-
-
-def evaluation_constant(of_size: Callable[[int, float], float], masses: dict[int, float], largest: np.ndarray) -> float:
-    r"""Return :math:`\sqrt{\sum_k m_k\, c_k(r_k)^2}` (Eq. 59, 60), r_k the largest norm of any k columns of a row; or NaN."""
-    try:
-        return math.sqrt(sum(mass * of_size(k, float(largest[k - 1])) ** 2 for k, mass in masses.items()))
-    except NotImplementedError:
-        return math.nan
-
-
-def largest_norms(X: np.ndarray) -> np.ndarray:
-    """Return the largest norm of any 1, 2, ... columns of a row of X, of shape (n_features,)."""
-    return np.sqrt(np.cumsum(np.sort(X**2, axis=1)[:, ::-1], axis=1).max(axis=0))
 
 
 @dataclass(frozen=True)
