@@ -50,7 +50,8 @@ def main(names):
             print(finished.stderr[-3000:])
             raise SystemExit(f"{file.name} failed")
         line = next(line for line in finished.stdout.splitlines() if line.startswith("RESULT"))
-        title = importlib.import_module(file.stem).__doc__.strip().splitlines()[0] if str(HERE) in sys.path else name
+        module = importlib.import_module(file.stem) if str(HERE) in sys.path else None
+        title = name if module is None else module.__doc__.strip().splitlines()[0].removesuffix(".")
         sections[name] = f"## {title}\n\n{table(json.loads(line[6:]))}"
     text = [header(), *(f"<!-- {name} -->\n{section.strip()}\n" for name, section in sorted(sections.items()))]
     (HERE / "RESULTS.md").write_text("\n".join(text), encoding="utf-8")

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import joblib
 import lightgbm
@@ -248,6 +250,10 @@ def test_versions(capsys):
     assert f"exactshap: {__version__}" in output
     assert f"numpy: {np.__version__}" in output
     assert "python: 3." in output
+    required = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
+    assert all(f" {name.split('>')[0]}: " in output for name in required)
 
 
 def test_help_names_every_command_and_each_has_its_own(capsys):

@@ -7,7 +7,7 @@ import platform
 import sys
 from typing import TextIO
 
-_CORE = ("exactshap", "numpy", "scipy", "scikit-learn", "joblib", "narwhals")
+_CORE = ("exactshap", "numpy", "scipy", "scikit-learn", "joblib", "narwhals", "threadpoolctl", "platformdirs")
 _OPTIONAL = (
     "pandas",
     "polars",

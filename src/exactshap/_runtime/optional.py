@@ -14,8 +14,8 @@ FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
 INSTALL_FRAMES = 'Install one with: pip install "exactshap[frames]"'
 
 
-def require(module: str, extra: str, *, purpose: str) -> ModuleType:
-    """Import a module, or name the extra that installs it; "" where it is the package alone.
+def require(module: str, extra: str | None, *, purpose: str) -> ModuleType:
+    """Import a module, or say how to install it: by an extra of exactshap, or by itself where no extra brings it.
 
     >>> require("json", "frames", purpose="Reading JSON").__name__
     'json'
@@ -24,7 +24,7 @@ def require(module: str, extra: str, *, purpose: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         name = module.partition(".")[0]
-        what = f'"exactshap[{extra}]"' if extra else name
+        what = name if extra is None else f'"exactshap[{extra}]"'
         raise MissingDependencyError(f"{purpose} needs {name}", f"{error}", f"Install it with: pip install {what}") from None
 
 

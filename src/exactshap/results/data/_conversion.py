@@ -157,7 +157,7 @@ def to_shapiq(explanation: ExplanationData, i: int | None = None, output: int | 
 def _recent_shapiq() -> Any:
     import importlib.metadata
 
-    shapiq = require("shapiq", "", purpose="Converting to shapiq")
+    shapiq = require("shapiq", None, purpose="Converting to shapiq")
     version = importlib.metadata.version("shapiq")
     if tuple(int(part) for part in version.split(".")[:2]) < (1, 4):
         raise MissingDependencyError(
