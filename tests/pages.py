@@ -12,7 +12,7 @@ EVIL = [
     "datum['x'] ? (window.hacked=1) : 0",
     "a.b[c]\\d",
 ]
-VOID = {"meta", "br", "link", "img", "hr", "input"}
+VOID = {"meta", "br", "link", "img", "hr", "input", "wbr"}
 NOTHING_OF = {"script", "link", "iframe", "object", "img", "embed", "form", "a", "image"}
 
 
@@ -40,7 +40,11 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        self.words.append(data)
+        # A place where a word may be broken is within it
+        if self.tags[-1:] == ["wbr"] and self.words:
+            self.words[-1] += data
+        else:
+            self.words.append(data)
 
     def assert_runs_nothing(self):
         """Hold the page against what a page without scripts must not have."""

@@ -23,6 +23,7 @@ from xgboost import XGBClassifier
 
 import browser as browsers
 from exactshap import decompose_hsic, decompose_mmd, explain
+from exactshap._runtime.words import in_words
 from exactshap.errors import InputError
 from exactshap.estimators import ShapleyKernelClassifier
 from exactshap.results.data import observe, response
@@ -200,7 +201,7 @@ def test_a_drawn_row_leads_from_the_baseline_to_the_prediction():
         assert len(row.labels) == 10
         order = np.argsort(-np.abs(source.values[i]))
         np.testing.assert_array_equal(row.values[:9], source.values[i][order[:9]])
-        assert row.labels[0] == f"x{order[0]} = {svg.number(source.data[i, order[0]])}"
+        assert row.labels[0] == f"x{order[0]} = {in_words(source.data[i, order[0]])}"
         assert row.labels[-1] == "6 other features"
         assert row.errors is None
     half = prepared(rows(values=rows().values / 2, index="banzhaf")).rows[0]
@@ -434,8 +435,26 @@ def test_large_numbers_stay_apart():
             assert right - left > (svg.text_width([word], 11) + svg.text_width([other], 11)) / 2
     cells = figures.matrix(np.array([[141091.0, -8636.0], [-8636.0, 1.5]]), ["a", "b"], label="pairs")
     words = re.findall(r'<text x="([-\d.]+)"[^>]*middle"[^>]*>([^<]*)', cells)
-    assert [word for _, word in words] == ["140,000", "\N{MINUS SIGN}8600", "\N{MINUS SIGN}8600", "1.5"]
+    assert [word for _, word in words] == ["140,000", "\N{MINUS SIGN}8,600", "\N{MINUS SIGN}8,600", "1.5"]
     assert float(words[1][0]) - float(words[0][0]) > svg.text_width(["140,000"], 11)
+
+
+@pytest.mark.parametrize(("factor", "written"), [(1.0, "in full"), (100.0, "in powers of ten")])
+def test_the_numbers_of_a_row_are_written_alike(factor, written):
+    row = figures.content(
+        linear(np.array([[2561426.0, -1.36e8, 3.0]]) * factor, seed=1), drawn=np.array([0]), max_display=3, n_rows=1
+    ).rows[0]
+    values = re.findall(r'class="value[^>]*>([^<]*)', figures.row_bars(row, label="value"))
+    assert len(values) == 5
+    full, powers = (any(sign in value for value in values) for sign in ",e")
+    assert (full, powers) == (written == "in full", written != "in full"), values
+
+
+def test_names_in_tables_are_broken_after_their_words():
+    names = ["balance_of_the_month", "two  spaces\nand a line"]
+    page = render(linear(np.eye(2), names=names))
+    assert '<th scope="row">balance_<wbr>of_<wbr>the_<wbr>month</th>' in page
+    assert ">two spaces and a line<title>" in page
 
 
 def test_the_word_missing_stays_clear_of_the_first_tick():

@@ -109,6 +109,17 @@ def test_a_title_makes_room_for_the_prediction(title):
     assert ax.title.get_window_extent().y0 >= prediction.get_window_extent().y1
 
 
+@pytest.mark.parametrize(("factor", "written"), [(1.0, "in full"), (100.0, "in powers of ten")])
+@pytest.mark.parametrize("picture", ["waterfall", "bar"])
+def test_the_numbers_of_a_picture_are_written_alike(picture, factor, written):
+    source = linear(np.array([[2561426.0, -1.36e8, 3.0]]) * factor, seed=1)
+    ax = getattr(source.plot, picture)(0)
+    numbers = [text.get_text().partition("= ")[2] or text.get_text() for text in ax.texts]
+    assert len(numbers) == 3 + (picture == "waterfall")
+    full, powers = (any(sign in number for number in numbers) for sign in ",e")
+    assert (full, powers) == (written == "in full", written != "in full"), numbers
+
+
 def test_a_waterfall_of_values_that_do_not_add_up_is_refused():
     half = explanation(values=explanation().values / 2, index="banzhaf")
     with pytest.raises(InputError, match=r"A waterfall needs values that add up to the prediction. Got index='banzhaf'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -97,14 +98,27 @@ class PrintedTable:
         return below if head is None else fields_html(*head, below)
 
 
-def in_words(value: float, *, sign: str = "", digits: int = 4, below: float = 1e7) -> str:
-    """Return a number with so many digits; large ones ``below`` a bound in full, not in powers of ten.
+MINUS = "\N{MINUS SIGN}"
+# From here on numbers are written in powers of ten.
+POWERS_FROM = 1e9
+
+
+def in_words(value: float, *, sign: str = "", digits: int = 4, largest: float = 0.0) -> str:
+    """Return a number with so many digits and a typographic minus, below 1e9 in full; zero has no sign.
+
+    Of numbers that are shown together the ``largest`` decides for all of them, so that they are written alike.
 
     >>> in_words(262753.4), in_words(0.123456), in_words(-12.0, sign="+", digits=3), in_words(3e9)
     ('262,753', '0.1235', '−12', '3e+09')
+    >>> in_words(262753.4, largest=3e9), in_words(-0.0, sign="+"), in_words(math.nan), in_words(-math.inf)
+    ('2.628e+05', '0', 'missing', '−∞')
     """
-    form = f"{sign},.0f" if 10 ** (digits - 1) <= abs(value) < below else f"{sign}.{digits}g"
-    return f"{value + 0.0:{form}}".replace("-", "\N{MINUS SIGN}")
+    size = abs(value)
+    if not math.isfinite(value):
+        return "missing" if math.isnan(value) else f"{sign if value > 0 else MINUS}∞"
+    is_full = 10 ** (digits - 1) <= size and max(size, largest) < POWERS_FROM
+    form = ",.0f" if is_full else f".{digits}g"
+    return f"{value + 0.0:{sign if value else ''}{form}}".replace("-", MINUS)
 
 
 def more_than(n_shown: int, n: int, words: str = "more") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.words import in_words
 from exactshap.results.data import cells, counted, game_sentence, readable, response
 from exactshap.results.explanation import Explanation
-from exactshap.results.report import Scale, minus_signs, number
+from exactshap.results.report import Scale, minus_signs
 
 _OUTPUTS_SHOWN, _PLAYERS_SHOWN = 4, 30
 
@@ -77,10 +77,10 @@ def _waterfall(view: Explanation, was: Explanation | None) -> str:
     if rest.size:
         bars = np.append(bars, values[rest].sum())
         name = counted(len(rest), "other feature")
-        lines.append(f"<tr><td class='n'>{name}</td><td class='v'>{_signed(bars[-1])}</td>")
+        lines.append(f"<tr><td class='n'>{name}</td><td class='v'>{in_words(bars[-1], sign='+')}</td>")
     ends = start + np.cumsum([0.0, *bars])
     scale = Scale.over(ends, 0.0, 100.0)
-    places = [(number(tick), f"left:{float(scale(tick)):.2f}%") for tick in scale.ticks(4)]
+    places = [(in_words(tick), f"left:{float(scale(tick)):.2f}%") for tick in scale.ticks(4)]
     ticks = "".join(f"<i class='tick' style='{place}'></i>" for _, place in places)
     rows = []
     for k, line in enumerate(lines):
@@ -104,22 +104,17 @@ def _lines(view: Explanation, was: Explanation | None, players: np.ndarray) -> l
         label = escape(f"{name} = {here[j]}" if here else name)
         if here and before and before[j] != here[j]:
             label += f"<small>was {escape(before[j])}</small>"
-        then = "" if earlier[j] == values[j] else f"<small>was {_signed(earlier[j])}</small>"
-        error = f"<small>± {number(float(f'{spread[0, j]:.2g}'))}</small>" if spread is not None and spread[0, j] else ""
+        then = "" if earlier[j] == values[j] else f"<small>was {in_words(earlier[j], sign='+')}</small>"
+        error = f"<small>± {in_words(float(f'{spread[0, j]:.2g}'))}</small>" if spread is not None and spread[0, j] else ""
         lines.append(
             f"<tr data-name='{escape(name)}'><td class='n'>{label}</td>"
-            f"<td class='v' data-value='{float(view.values[0, j])!r}'>{_signed(values[j])}{error}{then}</td>"
+            f"<td class='v' data-value='{float(view.values[0, j])!r}'>{in_words(values[j], sign='+')}{error}{then}</td>"
         )
     return lines
 
 
 def _six(value: float) -> str:
-    """Write a number with six digits, and large ones in full."""
-    return in_words(value, digits=6, below=1e9)
-
-
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value + 0.0)
+    return in_words(value, digits=6)
 
 
 def _cells(view: Explanation) -> list[str]:

@@ -301,5 +301,7 @@ def _table(view: exactshap.Explanation, name: str) -> Any:
     for j in np.argsort(-strength, kind="stable")[:_SHOWN]:
         values = view.values[:, j]
         numbers = without_noise(np.array([strength[j], values.mean(), values.min(), values.max()]), largest)
-        table.add_row(view.feature_names[j], *map(in_words, numbers))
+        table.add_row(
+            view.feature_names[j], *(in_words(number, largest=float(np.abs(view.values).max())) for number in numbers)
+        )
     return table

@@ -15,6 +15,7 @@ from exactshap.results.plots._drawing import escape as escape
 from exactshap.results.plots._drawing import name_lines as name_lines
 from exactshap.results.plots._drawing import new_axes as new_axes
 from exactshap.results.plots._drawing import palette
+from exactshap.results.plots._drawing import player_labels as player_labels
 from exactshap.results.plots._drawing import shortened as shortened
 from exactshap.results.plots._drawing import shortened_apart as shortened_apart
 from exactshap.results.plots._drawing import without_frame as without_frame

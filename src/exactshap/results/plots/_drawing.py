@@ -16,7 +16,7 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap._runtime.words import in_words
+from exactshap._runtime.words import MINUS, POWERS_FROM, in_words
 from exactshap.errors import InputError, UnknownNameError, did_you_mean
 from exactshap.results.data import ExplanationData, as_days, cells, counted, game_title, index_title
 
@@ -182,7 +182,7 @@ def in_lines(label: str, width: int = NAME_WIDTH) -> str:
     """
     text = shortened(label.replace(r"\$", "$"), width * NAME_LINES)
     lines = [""]
-    for word in _BREAK.split(" ".join(text.split())):
+    for word in _BREAK.split(text):
         # A word that no line can hold is broken anywhere
         for part in textwrap.wrap(word, width, drop_whitespace=False):
             if len(lines[-1]) + len(part.rstrip()) > width:
@@ -206,11 +206,12 @@ def date_axis(axis: Axes, most: int = 8) -> None:
 
 
 def shortened(text: str, length: int) -> str:
-    """Cut a long text in the middle.
+    """Return a text on one line, a long one cut in the middle.
 
     >>> shortened("Passenger, Mr. number 17", 16)
     'Passenge… ber 17'
     """
+    text = " ".join(text.split())
     return text if len(text) <= length else f"{text[: length // 2]}… {text[-(length - length // 2 - 2) :]}"
 
 
@@ -220,6 +221,7 @@ def shortened_apart(texts: Sequence[str], length: int) -> list[str]:
     >>> shortened_apart(["mean_balance_of_month_01_in_euros", "mean_balance_of_month_12_in_euros", "age"], 20)
     ['…01_in_euros', '…12_in_euros', 'age']
     """
+    texts = [" ".join(text.split()) for text in texts]
     ordered = sorted(set(texts))
     # Letters that neighbours begin with alike; any two texts begin alike as far as all neighbours in between do
     alike = np.array([_first_difference(*pair) for pair in itertools.pairwise(ordered)], int)
@@ -339,31 +341,19 @@ def player_labels(row: ExplanationData, players: np.ndarray) -> list[str]:
 def cell_words(cell: Any, length: int = 30) -> str:
     """Return a cell as text: whole numbers in full, others with four digits, dates without midnight, long texts cut.
 
-    >>> cell_words(1e6), cell_words(0.123456), cell_words(float("nan")), cell_words(""), cell_words("2020-02-01 00:00:00")
-    ('1,000,000', '0.1235', 'missing', 'missing', '2020-02-01')
-    >>> cell_words(41183.27)
-    '41,183'
+    >>> cell_words(12345678901.0), cell_words(0.123456), cell_words(float("nan")), cell_words(""), cell_words("2020-02-01 00:00:00")
+    ('12,345,678,901', '0.1235', 'missing', 'missing', '2020-02-01')
+    >>> cell_words(2015.0), cell_words(41183.27)
+    ('2015', '41,183')
     """
     if isinstance(cell, str):
         is_midnight = as_days(np.array([cell], object)) is not None and cell[10:].strip("T0:. ") == ""
         return shortened(cell[:10] if is_midnight else cell, length) or "missing"
     number = float(cell)
-    if np.isnan(number):
-        return "missing"
-    return f"{number:,.0f}" if abs(number) < 1e15 and number == round(number) else in_words(number)
-
-
-def signed(value: float, width: float) -> str:
-    """Return a signed value with as many digits as the picture's width can show; zero has no sign.
-
-    >>> signed(-0.5, 2.0), signed(1e-9, 2.0), signed(0.0, 2.0), signed(113684.2, 2e5)
-    ('−0.5', '+1.0e−09', '0', '+113,684')
-    >>> signed(0.0, 0.0)  # of a row without any contribution
-    '0'
-    """
-    if value and abs(value) >= min(1e-3 * width, 1.0):
-        return in_words(value, sign="+", digits=3)
-    return f"{value:+.1e}".replace("-", "\N{MINUS SIGN}") if value else "0"
+    if POWERS_FROM <= abs(number) < 1e15 and number == round(number):  # such as the number of a customer
+        return f"{number:,.0f}".replace("-", MINUS)
+    words = in_words(number)
+    return words.replace(",", "") if abs(number) < 1e4 else words  # as years are written
 
 
 @dataclass(frozen=True, repr=False)

@@ -38,7 +38,6 @@ from exactshap.results.plots._drawing import (
     player_labels,
     room_at_tips,
     shortened_apart,
-    signed,
     unit_words,
     without_frame,
     write_at_tip,
@@ -104,7 +103,8 @@ def waterfall(plot: Plotted, i: int = 0, *, max_display: int = 10, output: int |
     ax = new_axes(8.0, 0.42 * (n + _FOOT) + 1.9) if ax is None else ax
     ends = prepared.starts + prepared.values
     low, high = min(prepared.starts.min(), ends.min()), max(prepared.starts.max(), ends.max())
-    texts = [signed(value, high - low) for value in prepared.values]
+    largest = max(abs(prepared.baseline), abs(prepared.prediction), float(np.abs(prepared.values).max()))
+    texts = [in_words(value, sign="+", digits=3, largest=largest) for value in prepared.values]
     space = room_at_tips(texts) * (high - low) or 0.05 * abs(high) or 1.0
     ax.set_xlim(low - space, high + space)
     head = _HEAD * (high - low + 2 * space)
@@ -121,28 +121,24 @@ def waterfall(plot: Plotted, i: int = 0, *, max_display: int = 10, output: int |
         )
     ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
     ax.set_ylim(n - 0.4 + _FOOT, -0.6)
-    _name_ends(prepared, ax)
+    _name_ends(prepared, ax, largest)
     ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
     return fitted(without_frame(ax), title=game_words(rows))
 
 
-def _name_ends(prepared: Waterfall, ax: Axes) -> None:
+def _name_ends(prepared: Waterfall, ax: Axes, largest: float) -> None:
     bottom = len(prepared.labels) - 0.4 + _FOOT
     for x in (prepared.prediction, prepared.baseline):
         ax.plot([x, x], [-0.6, bottom], color="gray", linestyle=":", linewidth=0.8, zorder=0)
     # Titles set later leave room for labels of an axis, not for texts
     over = ax.secondary_xaxis("top")
-    over.set_xticks([prepared.prediction], [_named("f(x)", prepared.prediction)], fontsize=10)
+    over.set_xticks([prepared.prediction], [f"$f(x)$ = {in_words(prepared.prediction, largest=largest)}"], fontsize=10)
     over.tick_params(length=0, pad=3)
     over.spines["top"].set_visible(False)
-    named = _named(r"v(\emptyset)", prepared.baseline)
+    named = rf"$v(\emptyset)$ = {in_words(prepared.baseline, largest=largest)}"
     ax.annotate(
         named, (prepared.baseline, bottom), xytext=(0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=10
     )
-
-
-def _named(name: str, value: float) -> str:
-    return f"${name}$ = {in_words(value)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,15 +261,18 @@ def interactions(
     ax = new_axes(2.0 + 0.085 * letters + 0.6 * n, 1.4 + 0.06 * letters + 0.55 * n) if ax is None else ax
     # Values of single players are mostly larger: the colour scale is that of the pairs
     size = np.abs(matrix)
-    limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or float(size.max(initial=0.0)) or 1.0
-    extend = "both" if size.max(initial=0.0) > limit else "neither"
+    largest = float(size.max(initial=0.0))
+    limit = float((size - np.diag(np.diag(size))).max(initial=0.0)) or largest or 1.0
+    extend = "both" if largest > limit else "neither"
     cells = ax.imshow(matrix, cmap=current_palette().values(), vmin=-limit, vmax=limit)
     for row, column in np.ndindex(n, n):
         value = matrix[row, column]
         colour = "white" if abs(value) > 0.7 * limit else "black"
-        ax.text(column, row, in_words(float(value), digits=2), ha="center", va="center", fontsize=8, color=colour)
+        ax.text(
+            column, row, in_words(float(value), digits=2, largest=largest), ha="center", va="center", fontsize=8, color=colour
+        )
     # Turned names of several lines would cross their neighbours
-    below = [escape(name) for name in shortened_apart([" ".join(name.split()) for name in players], CATEGORY_WIDTH)]
+    below = [escape(name) for name in shortened_apart(players, CATEGORY_WIDTH)]
     ax.set_xticks(range(n), below, rotation=45, ha="right", rotation_mode="anchor")
     ax.set_yticks(range(n), names)
     rows = f"mean magnitude over {counted(explanation.n_rows, 'row')}" if i is None else row_name(explanation, i)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
+from exactshap._runtime.words import in_words
 from exactshap.errors import InputError
 from exactshap.results.data import (
     ExplanationData,
@@ -33,7 +34,6 @@ from exactshap.results.plots._drawing import (
     new_axes,
     player_labels,
     room_at_tips,
-    signed,
     unit_words,
     without_frame,
     write_at_tip,
@@ -127,13 +127,13 @@ def bar(
         reach = np.abs(prepared.ends - prepared.values)[:, known]
         ax.errorbar(prepared.values[known], np.flatnonzero(known), xerr=reach, fmt="none", ecolor="black", capsize=3, zorder=4)
         tips[known] = prepared.ends[1][known]
-    width = float(np.ptp([*tips, 0.0])) or 1.0
-    texts = [signed(value, width) if prepared.has_sign else signed(value, width).removeprefix("+") for value in prepared.values]
+    largest, sign = float(np.abs(prepared.values).max()), "+" if prepared.has_sign else ""
+    texts = [in_words(value, sign=sign, digits=3, largest=largest) for value in prepared.values]
     for place, (text, tip) in enumerate(zip(texts, tips, strict=True)):
         write_at_tip(ax, text, tip, place, is_left=tip < 0)
     ax.axvline(0.0, color="gray", linewidth=0.8, zorder=3)
     low, high = min(0.0, float(tips.min())), max(0.0, float(tips.max()))
-    space = room_at_tips(texts) * width
+    space = room_at_tips(texts) * (float(np.ptp([*tips, 0.0])) or 1.0)
     ax.set_xlim(low - space * (low < 0), high + space)
     name_lines(ax, prepared.labels, room=0.6)
     return fitted(without_frame(ax), xlabel=f"{prepared.what} ({unit_words(rows)})\n{game_words(rows)}")

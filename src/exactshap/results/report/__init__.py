@@ -12,7 +12,6 @@ from exactshap.results.report._page import write_card as write_card
 from exactshap.results.report._page import write_report as write_report
 from exactshap.results.report._svg import Scale as Scale
 from exactshap.results.report._svg import minus_signs as minus_signs
-from exactshap.results.report._svg import number as number
 from exactshap.results.report._words import colour_variables as colour_variables
 from exactshap.results.report._words import now as now
 from exactshap.results.report._words import template as template

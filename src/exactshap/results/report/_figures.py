@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.words import in_words
 from exactshap.results.data import Axis, ExplanationData, Observed, axis, cells, readable, row_name
-from exactshap.results.plots import Shown, cell_words, places_of, swarm_offsets
+from exactshap.results.plots import Shown, cell_words, places_of, player_labels, shortened, shortened_apart, swarm_offsets
 from exactshap.results.report import _svg as svg
-from exactshap.results.report._svg import number
 from exactshap.results.report._words import N_SHADES
 
 _DEPENDENCES = 6  # features of an output that are drawn against their cells
 _PLACES = {0.0: "lowest", 0.25: "lower quartile", 0.5: "median", 0.75: "upper quartile", 1.0: "highest"}
 # Pixels: height of a line of a beeswarm or of its bars, radius of a dot, height of a line of other bars.
 _ROW, _DOT, STEP = 34.0, 2.2, 27.0
+# Letters of a name next to a picture.
+_LETTERS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,7 @@ def _chosen(explanation: ExplanationData, n_rows: int, observed: Observed | None
     if observed is None or not spread or np.isnan(observed.error).all():
         return list(spread.items())
     worst = int(np.nanargmax(np.abs(observed.error)))
-    words = f"largest error, {number(observed.error[worst])}"
+    words = f"largest error, {in_words(observed.error[worst])}"
     caption = f"{words}; {spread.pop(worst)}" if worst in spread else words
     return [(worst, caption), *spread.items()]
 
@@ -147,24 +149,20 @@ def _row(
 ) -> Row:
     row = explanation[i]
     values, errors = row.values[0], row.std_error if row.std_error is not None else row.std
-    shown, content = Shown.of(np.abs(values), max_display), cells(row)
-    labels, lengths = [row.feature_names[j] for j in shown.single], shown.values(values)
-    if content is not None:
-        drawn = (content.display[0, j] for j in shown.single)
-        texts = (cell_words(cell) if isinstance(cell, str) else number(float(cell)) for cell in drawn)
-        labels = [f"{name} = {text}" for name, text in zip(labels, texts, strict=True)]
+    shown = Shown.of(np.abs(values), max_display)
+    lengths = shown.values(values)
     additive, baseline = explanation.additive, float(row.baseline[0])
     ends = baseline + np.cumsum(lengths)
     return Row(
         title=row_name(explanation, i),
         caption=caption,
-        labels=(*labels, *shown.name_of_rest()),
+        labels=(*player_labels(row, shown.single), *shown.name_of_rest()),
         values=lengths,
         starts=np.concatenate([[baseline], ends[:-1]]) if additive else np.zeros(len(lengths)),
         errors=None if errors is None else shown.known(errors[0]),
         baseline=baseline,
         total=float(row.prediction[0]),
-        response="" if response is None else f"{response[0]} {number(float(response[1][i]))}",
+        response="" if response is None else f"{response[0]} {in_words(float(response[1][i]))}",
         additive=additive,
     )
 
@@ -205,7 +203,7 @@ def beeswarm(values: np.ndarray, numbers: np.ndarray | None, names: Sequence[str
     height = top + _ROW * len(names)
     scale = svg.Scale.over(values, left, width - 12, include=0.0)
     parts = [svg.axis(scale, height, label=label, top=top)]
-    for j, (name, short) in enumerate(zip(names, svg.shorten_apart(names), strict=True)):
+    for j, (name, short) in enumerate(zip(names, shortened_apart(names, _LETTERS), strict=True)):
         middle = top + _ROW * (j + 0.5)
         parts += [
             svg.line(left, middle, width - 12, middle, "row"),
@@ -226,7 +224,7 @@ def bars(strength: np.ndarray, names: Sequence[str], error: np.ndarray | None, *
     longest = strength if error is None else strength + error
     scale = svg.Scale(0.0, 1.18 * float(longest.max(initial=0.0)) or 1.0, left, width - 12)
     parts = [svg.axis(scale, height, label=label, top=top, wanted=4)]
-    for j, (name, short) in enumerate(zip(names, svg.shorten_apart(names), strict=True)):
+    for j, (name, short) in enumerate(zip(names, shortened_apart(names, _LETTERS), strict=True)):
         y, end = top + _ROW * j, float(scale(strength[j]))
         tip = end
         parts += [
@@ -248,7 +246,7 @@ def difference_bars(
     height = top + STEP * len(names)
     marks = [] if limits is None else [-limits, limits]
     scale = svg.Scale.over(np.concatenate([values, intervals.ravel(), *marks]), left, width - 12, include=0.0)
-    parts = [svg.axis(scale, height, label=svg.shorten(label, 70), top=top, wanted=4)]
+    parts = [svg.axis(scale, height, label=shortened(label, 70), top=top, wanted=4)]
     for j, name in enumerate(names):
         y, style = top + STEP * j, "bar" if limits is None else "positive" if values[j] > 0 else "negative"
         parts += bar_from_zero(name, values[j], intervals[j], y, scale, style)
@@ -262,8 +260,8 @@ def bar_from_zero(name: str, value: float, interval: np.ndarray, y: float, scale
     """Draw a name, a bar from zero to its value, and the interval where it is known."""
     zero, end, middle = float(scale(0.0)), float(scale(value)), y + STEP / 2
     parts = [
-        svg.text(scale.start - 10, middle + 4, svg.shorten(name), anchor="end", title=name),
-        svg.rectangle(zero, y + 5, end - zero, STEP - 10, style, title=f"{name}: {svg.number(value)}"),
+        svg.text(scale.start - 10, middle + 4, shortened(name, _LETTERS), anchor="end", title=name),
+        svg.rectangle(zero, y + 5, end - zero, STEP - 10, style, title=f"{name}: {in_words(value)}"),
     ]
     if np.isfinite(interval).all():
         low, high = (float(x) for x in scale(interval))
@@ -286,8 +284,8 @@ def dependence(
     parts = [_vertical_axis(up, left, width - 10)]
     depth = 40.0
     if categories is None:
-        write = svg.date if dates else svg.number
-        parts.append(svg.axis(across, height, label=svg.shorten(name, 40), top=height - 4, wanted=4, write=write))
+        write = svg.date if dates else cell_words
+        parts.append(svg.axis(across, height, label=shortened(name, 40), top=height - 4, wanted=4, write=write))
         spread = _category_offsets(x, values, 8.0) if len(np.unique(x)) <= 10 else np.zeros(len(x))
     else:
         words, depth = svg.category_axis(across, height, name, categories)
@@ -320,7 +318,7 @@ def row_bars(row: Row, *, label: str) -> str:
     if row.additive:
         parts += _end_mark("baseline", row, row.baseline, top, step, scale, width)
         parts += _end_mark("prediction", row, row.total, height - 4 - step, step, scale, width)
-    for j, (word, short) in enumerate(zip(words, svg.shorten_apart(row.labels), strict=True)):
+    for j, (word, short) in enumerate(zip(words, shortened_apart(row.labels, _LETTERS), strict=True)):
         parts += _row_bar(row, j, short, word, top + step * (j + row.additive), step, scale, width)
     return svg.figure(width, height + 40, parts, label=f"Values of {row.title}")
 
@@ -331,7 +329,7 @@ def _places(row: Row) -> int:
     if not row.additive:
         return own
     ends = svg.decimals([row.baseline, row.total])
-    return min(max(own, ends), ends + 3)
+    return min(max(own, ends), ends + 3) if min(own, ends) >= 0 else -1
 
 
 def _row_words(row: Row) -> list[str]:
@@ -339,7 +337,7 @@ def _row_words(row: Row) -> list[str]:
     if row.errors is None:
         return words
     # An error of 0 is within rounding
-    errors = [f" ± {svg.number(float(f'{error:.2g}'))}" if np.isfinite(error) and error else "" for error in row.errors]
+    errors = [f" ± {in_words(float(f'{error:.2g}'))}" if np.isfinite(error) and error else "" for error in row.errors]
     return [word + error for word, error in zip(words, errors, strict=True)]
 
 
@@ -369,12 +367,12 @@ def _end_mark(name: str, row: Row, value: float, y: float, step: float, scale: s
 def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
     """Draw a symmetric matrix of magnitudes, with uncoloured values on the diagonal."""
     n, left = len(names), label_room(names, length=24)
-    words = [svg.number(float(f"{value:.2g}")) for value in cells.ravel()]
+    words = [in_words(float(f"{value:.2g}")) for value in cells.ravel()]
     size = max(46.0, svg.text_width(words, 11.0) + 6.0)
     top = left * 0.62 + 10
     limit = float(np.abs(cells - np.diag(np.diag(cells))).max(initial=0.0)) or 1.0
     parts = []
-    for row, short in enumerate(svg.shorten_apart(names, 24)):
+    for row, short in enumerate(shortened_apart(names, 24)):
         parts.append(svg.text(left - 8, top + size * (row + 0.5) + 4, short, anchor="end", title=names[row]))
         x, y = left + size * (row + 0.5), top - 8
         turned = svg.text(0, 0, short, title=names[row])
@@ -391,8 +389,8 @@ def matrix(cells: np.ndarray, names: Sequence[str], *, label: str) -> str:
     return svg.figure(width, height + 8, parts, label=label)
 
 
-def label_room(names: Sequence[str], *, length: int = 30) -> float:
-    return min(svg.text_width(svg.shorten_apart(names, length)) + 16, 260.0)
+def label_room(names: Sequence[str], *, length: int = _LETTERS) -> float:
+    return min(svg.text_width(shortened_apart(names, length)) + 16, 260.0)
 
 
 def _vertical_axis(scale: svg.Scale, left: float, right: float) -> str:
@@ -400,5 +398,5 @@ def _vertical_axis(scale: svg.Scale, left: float, right: float) -> str:
     for tick in scale.ticks(4):
         y = float(scale(tick))
         parts += [svg.line(left, y, right, y, "zero" if tick == 0 else "grid")]
-        parts += [svg.text(left - 5, y + 4, svg.number(tick), anchor="end", style="tick")]
+        parts += [svg.text(left - 5, y + 4, in_words(tick), anchor="end", style="tick")]
     return "".join(parts)

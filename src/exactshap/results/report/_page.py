@@ -13,11 +13,13 @@ from exactshap._runtime.checks import check_count
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
+from exactshap._runtime.words import in_words
 from exactshap.errors import InputError, printable
 from exactshap.results.data import ExplanationData, game_sentence, importance, named_target, observe, response
+from exactshap.results.plots import shortened_apart
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._figures import Content, content
-from exactshap.results.report._svg import decimals, fixed, number
+from exactshap.results.report._svg import decimals, fixed
 from exactshap.results.report._words import estimate, installed, limits, now, page_words, report_facts, template, write_page
 
 # Dots of a page, rows that are drawn as dots, and outputs with pictures.
@@ -98,7 +100,7 @@ def render(
         seed=seed,
         fixed=fixed,
         decimals=decimals,
-        number=number,
+        in_words=in_words,
     )
     return printable(page)
 
@@ -121,7 +123,7 @@ def _outputs(explanation: ExplanationData) -> list[tuple[str | None, Explanation
 def _drawn(view: ExplanationData, item: Content, index: str) -> dict[str, Any]:
     """Return one output's pictures."""
     value, pairs = f"value ({view.unit})", item.pairs
-    axes = figures.svg.shorten_apart([axis.name for axis, _ in item.dependences], 40)
+    axes = shortened_apart([axis.name for axis, _ in item.dependences], 40)
     of_pairs = f"{index}, mean magnitude ({view.unit})"
     return {
         "beeswarm": figures.beeswarm(item.values, item.numbers, item.names, label=value),
@@ -189,8 +191,8 @@ def _tables(explanation: ExplanationData, max_display: int) -> list[dict[str, An
         found = importance(view, interval=0.95 if view.n_rows > 1 else None)
         order = np.argsort(-found.values, kind="stable")[:max_display]
         ends = None if found.lower is None or found.upper is None else np.stack([found.lower, found.upper], axis=1)
-        words = ["" if ends is None else f"{number(ends[j, 0])} to {number(ends[j, 1])}" for j in order]
-        rows = [(found.names[j], number(found.values[j]), interval) for j, interval in zip(order, words, strict=True)]
+        words = ["" if ends is None else f"{in_words(ends[j, 0])} to {in_words(ends[j, 1])}" for j in order]
+        rows = [(found.names[j], in_words(found.values[j]), interval) for j, interval in zip(order, words, strict=True)]
         tables.append({"output": name, "unit": view.unit, "rows": rows, "n_rows": view.n_rows})
     return tables
 

@@ -12,9 +12,9 @@ from html import escape
 import numpy as np
 
 from exactshap._runtime.optional import require
-from exactshap.results.plots import shortened, shortened_apart
+from exactshap._runtime.words import MINUS, POWERS_FROM, in_words
+from exactshap.results.plots import shortened
 
-MINUS = "\N{MINUS SIGN}"
 _SMALLEST, _LARGEST = sys.float_info.min, sys.float_info.max
 
 
@@ -27,18 +27,6 @@ def minus_signs(text: str) -> str:
     return re.sub(r"(?<![\w.)])-(?=[.\d])|(?<=\de)-(?=\d)", MINUS, text)
 
 
-def number(value: float) -> str:
-    """Write a number with four digits and a typographic minus.
-
-    >>> number(-1234.56), number(0.1 + 0.2), number(1e-9), number(50000.0)
-    ('−1235', '0.3', '1e−09', '50,000')
-    """
-    if not math.isfinite(value):
-        return "missing" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
-    written = f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
-    return written.replace("-", MINUS)
-
-
 def date(days: float) -> str:
     """Write days since 1970 as a date, with its time unless that is midnight.
 
@@ -49,36 +37,32 @@ def date(days: float) -> str:
 
 
 def decimals(values: Iterable[float]) -> int:
-    """Return the decimals with which the largest value has four digits.
+    """Return the decimals with which the largest value has four digits; -1 for powers of ten.
 
-    >>> decimals([20.14159, 0.5]), decimals([31415.9]), decimals([0.00123])
-    (2, 0, 6)
+    >>> decimals([20.14159, 0.5]), decimals([31415.9]), decimals([0.00123]), decimals([3e9, 1.0])
+    (2, 0, 6, -1)
     """
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if largest >= POWERS_FROM:
+        return -1
     return 3 if largest == 0 else min(max(3 - math.floor(math.log10(largest)), 0), 12)
 
 
 def fixed(value: float, places: int, *, sign: bool = False) -> str:
-    """Write a number with fixed decimals and a typographic minus; very large and very small columns in powers of ten.
+    """Write a number with the :func:`decimals` of its column or picture, and a typographic minus.
 
-    >>> fixed(-0.698, 2), fixed(12.3456, 2, sign=True), fixed(-1e-9, 2, sign=True)
-    ('−0.70', '+12.35', '0.00')
+    Very large and very small columns are in powers of ten.
+
+    >>> fixed(-0.698, 2), fixed(12.3456, 2, sign=True), fixed(-1e-9, 2, sign=True), fixed(262753.4, -1)
+    ('−0.70', '+12.35', '0.00', '2.628e+05')
     """
-    if not math.isfinite(value) or places > 8 or abs(value) >= 1e7:
-        written = number(value)
-    else:
-        written = f"{value:,.{places}f}".replace("-", MINUS)
+    if not math.isfinite(value):
+        return in_words(value)
+    written = f"{value:,.{places}f}" if 0 <= places <= 8 else f"{value:.4g}"
+    written = written.replace("-", MINUS)
     if not written.strip(f"{MINUS}0."):  # zero after rounding has no sign
         return written.removeprefix(MINUS)
     return f"+{written}" if sign and value >= 0 else written
-
-
-def shorten(name: str, length: int = 30) -> str:
-    return shortened(" ".join(name.split()), length)
-
-
-def shorten_apart(names: Sequence[str], length: int = 30) -> list[str]:
-    return shortened_apart([" ".join(name.split()) for name in names], length)
 
 
 def text_width(texts: Iterable[str], size: float = 12.0) -> float:
@@ -155,7 +139,7 @@ def polyline(x: np.ndarray, y: np.ndarray, style: str) -> str:
     return f'<polyline class="{style}" points="{points}"/>'
 
 
-def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5, write: Callable[[float], str] = number) -> str:
+def axis(scale: Scale, y: float, *, label: str, top: float, wanted: int = 5, write: Callable[[float], str] = in_words) -> str:
     """Draw a horizontal axis at ``y`` with grid lines up to ``top`` and a label below."""
     parts = [line(scale.start, y, scale.stop, y, "axis")]
     ticks = scale.ticks(wanted)
@@ -176,7 +160,7 @@ def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) 
     """Draw an axis of categories, upright where they are too long to lie; return it with the height below ``y``."""
     parts, depth = [line(scale.start, y, scale.stop, y, "axis")], 40.0
     room = abs(scale.stop - scale.start) / max(len(categories), 1)
-    shown = [shorten(category, 16) for category in categories] if room >= 12.0 else []
+    shown = [shortened(category, 16) for category in categories] if room >= 12.0 else []
     upright = text_width(shown, 11.0) + 4.0 > room
     for code, word in enumerate(shown):
         x = float(scale(code))
@@ -187,7 +171,7 @@ def category_axis(scale: Scale, y: float, name: str, categories: Sequence[str]) 
             parts.append(text(x, y + 15, word, anchor="middle", style="tick", title=categories[code]))
     if upright:
         depth += text_width(shown, 11.0) - 8.0
-    label = shorten(name, 40) + ("" if shown else f" ({len(categories)} categories, in order)")
+    label = shortened(name, 40) + ("" if shown else f" ({len(categories)} categories, in order)")
     parts.append(text((scale.start + scale.stop) / 2, y + depth - 7, label, anchor="middle", style="label"))
     return "".join(parts), depth
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
+from exactshap._runtime.words import MINUS
 from exactshap.results.data import ExplanationData, counted, facts, fingerprint, game_sentence, index_title, readable
 from exactshap.results.plots import current_palette, dark_palette
-from exactshap.results.report._svg import MINUS
 
 N_SHADES = 9
 
@@ -27,7 +28,17 @@ def template(name: str) -> Any:
         undefined=jinja2.StrictUndefined,
     )
     environment.globals["colours"] = colour_variables
+    environment.filters["breakable"] = breakable
     return environment.get_template(name)
+
+
+def breakable(name: str) -> Any:
+    """Return a name that may be broken after underscores. Browsers know the other places themselves.
+
+    >>> breakable("age_of <b>")
+    Markup('age_<wbr>of &lt;b&gt;')
+    """
+    return require("markupsafe", "report", purpose="A report").Markup("<wbr>").join(re.split("(?<=_)(?=[^_])", name))
 
 
 def colour_variables(*, dark: bool = False) -> str:

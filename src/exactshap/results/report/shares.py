@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from exactshap import __version__
+from exactshap._runtime.words import in_words
 from exactshap.errors import printable
 from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, strongest_marginals
-from exactshap.results.plots import Marginal
+from exactshap.results.plots import Marginal, cell_words, shortened
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._figures import STEP, bar_from_zero, label_room
 from exactshap.results.report._words import now, template, write_page
@@ -105,10 +106,10 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
     width, height, left, top = 300.0, 150.0, 12.0, 22.0
     up = svg.Scale(0.0, 1.05 * float(marginal.density.max(initial=0.0)) or 1.0, height, top)
     heading = svg.minus_signs(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")
-    parts = [svg.text(left, 14, svg.shorten(heading, 44), style="strong", title=marginal.name)]
+    parts = [svg.text(left, 14, shortened(heading, 44), style="strong", title=marginal.name)]
     depth = 40.0
     if marginal.categories is None:
-        across, write = svg.Scale.over(marginal.x, left, width - 8, margin=0.0), svg.date if marginal.dates else svg.number
+        across, write = svg.Scale.over(marginal.x, left, width - 8, margin=0.0), svg.date if marginal.dates else cell_words
         parts.append(svg.axis(across, height, label="height: density", top=height - 4, wanted=4, write=write))
         x = np.concatenate([marginal.x[:1], marginal.x, marginal.x[-1:]])
         for style, density in zip(_SAMPLES, marginal.density, strict=True):
@@ -120,6 +121,6 @@ def marginal_panel(marginal: Marginal, labels: tuple[str, str]) -> str:
         for s, style in enumerate(_SAMPLES):
             for k, frequency in enumerate(marginal.density[s]):
                 x0, x1, y = float(across(k + 0.4 * (s - 1.0))), float(across(k + 0.4 * s)), float(up(frequency))
-                title = f"{marginal.categories[k]}, {labels[s]}: {svg.number(frequency)}"
+                title = f"{marginal.categories[k]}, {labels[s]}: {in_words(frequency)}"
                 parts.append(svg.rectangle(x0, y, x1 - x0, height - y, style, title=title))
     return svg.figure(width, height + depth, parts, label=f"{marginal.name} in {labels[0]} and {labels[1]}")
