@@ -29,6 +29,7 @@ from exactshap.errors import (
     UnknownNameError,
     UnsupportedStructureError,
 )
+from exactshap.readers import joined_outputs
 from exactshap.testing import check_reader
 from reader_checks import check_answers
 from tolerances import FLOAT32_FUNCTION, conditioned, roundings
@@ -214,6 +215,19 @@ def test_decision_functions_of_many_classes_are_those_of_the_method(name):
     assert found.output_names == (("a vs b", "a vs c", "b vs c") if name == "pairs" else ("a", "b", "c"))
     one = explain(score, X[:3], BACKGROUND, output=1)
     np.testing.assert_allclose(one.values, found.values[..., 1], atol=conditioned(1e3))
+
+
+@pytest.mark.parametrize(
+    "score", [IsolationForest().fit(X).score_samples, SVC().fit(X, np.arange(len(X)) % 3).decision_function]
+)
+def test_a_method_is_called_once_for_all_readings_of_its_owner(score, monkeypatch):
+    """Each of these is compared with two readings."""
+    answers = []
+    monkeypatch.setattr(
+        "exactshap.readers.black_box.function.joined_outputs", lambda found: answers.append(found) or joined_outputs(found)
+    )
+    explain(score, X[:2], BACKGROUND)
+    assert len(answers) == 1
 
 
 EARLY = {"raw_score": True, "pred_early_stop": True}  # stops on other rows than those that are compared

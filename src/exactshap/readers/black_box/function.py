@@ -527,15 +527,16 @@ def owner_reader(model: Model, request: Request) -> Reader | None:
     known = known_class(owner)
     if known is None or request.background is None or not is_own_method(method, known, has_settings=has_settings):
         return None
+    answers = _Answers(model, request.background)
     for read_owner in (read_any, *_READINGS.get(method.__name__, _RESPONSE)):
-        if (reader := _agreeing(read_owner, model, owner, request)) is not None:
+        if (reader := _agreeing(read_owner, answers, owner, request)) is not None:
             return reader
     # Of one-class machines: decision_function = score_samples - offset_
     offset = np.ravel(getattr(owner[-1] if hasattr(owner, "steps") else owner, "offset_", ()))
     if method.__name__ != "score_samples" or len(offset) != 1:
         return None
     shift, own_call = float(offset[0]), OwnCall("score_samples")
-    reader = _agreeing(read_any, model, owner, request, shift)
+    reader = _agreeing(read_any, answers, owner, request, shift)
     return reader and AffineReader(reader, shift=shift, model=owner, own_call=own_call, unit="score of the row")
 
 
@@ -559,22 +560,36 @@ _READINGS: dict[str, tuple[Callable[[Model, Request], Reader], ...]] = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """Hold a method's answers on background rows, with which readings of its owner are compared."""
+
+    method: Callable[..., Any]
+    background: Table
+
+    @functools.cached_property
+    def rows(self) -> Table:
+        """Return the first background rows, plain and mixed with neighbours, of which they take every other column."""
+        here = np.arange(min(self.background.n_rows, CHECKED_ROWS))
+        neighbours = self.background.take(np.concatenate([here, (here + 1) % self.background.n_rows]))
+        return self.background.take(np.tile(here, 2)).hybrid(neighbours, np.arange(self.background.n_columns) % 2 == 0)
+
+    @functools.cached_property
+    def values(self) -> np.ndarray:
+        """Return what the method answers: one call for all readings, and none where the owner cannot be read."""
+        return joined_outputs(self.method(self.rows.native))
+
+
 def _agreeing(
-    read_owner: Callable[[Model, Request], Reader], method: Foreign, owner: Model, request: Request, shift: float = 0.0
+    read_owner: Callable[[Model, Request], Reader], answers: _Answers, owner: Model, request: Request, shift: float = 0.0
 ) -> Reader | None:
     """Return the owner's reader if it predicts what the method returns, less ``shift``."""
-    assert request.background is not None
     try:
         # In a separate context, so that its warnings are not repeated.
         reader = copy_context().run(_read_exactly, read_owner, owner, replace(request, output="auto"))
-        # The first background rows, plain and mixed with neighbours, of which they take every other column
-        background, here = request.background, np.arange(min(request.background.n_rows, CHECKED_ROWS))
-        neighbours = background.take(np.concatenate([here, (here + 1) % background.n_rows]))
-        rows = background.take(np.tile(here, 2)).hybrid(neighbours, np.arange(background.n_columns) % 2 == 0)
-        expected, got = joined_outputs(method(rows.native)), np.asarray(reader.predict(rows), float)
-        relative = 64 * reader.traits.rounding.precision
-        agrees = expected.shape == got.shape and _is_call_of(method, reader)
-        if not agrees or not np.allclose(expected, got + shift, rtol=relative, atol=relative * abs(shift)):
+        got, relative = np.asarray(reader.predict(answers.rows), float), 64 * reader.traits.rounding.precision
+        agrees = answers.values.shape == got.shape and _is_call_of(answers.method, reader)
+        if not agrees or not np.allclose(answers.values, got + shift, rtol=relative, atol=relative * abs(shift)):
             return None
         names = request.feature_names or reader.traits.feature_names
         if request.asks_response or names != reader.traits.feature_names:  # no output of this method; the user's names
