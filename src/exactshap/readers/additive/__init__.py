@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from exactshap.readers.additive.additive_model import AdditiveModel as AdditiveModel
     from exactshap.readers.additive.additive_model import TermScores as TermScores
     from exactshap.readers.additive.additive_model import explain_terms as explain_terms
+    from exactshap.readers.additive.sklearn_maps import SCALERS as SCALERS
     from exactshap.readers.additive.sklearn_maps import MapsSideBySide as MapsSideBySide
     from exactshap.readers.additive.sklearn_maps import Weight as Weight
     from exactshap.readers.additive.sklearn_maps import is_affine as is_affine
@@ -30,6 +31,6 @@ __getattr__ = on_first_use(
     __name__,
     {
         "additive_model": "AdditiveModel TermScores explain_terms",
-        "sklearn_maps": "MapsSideBySide Weight is_affine is_map is_projection is_selection read_projection",
+        "sklearn_maps": "SCALERS MapsSideBySide Weight is_affine is_map is_projection is_selection read_projection",
     },
 )

@@ -28,7 +28,8 @@ from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, Monomia
 from exactshap.readers.additive.response import with_response
 from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, response_of
 
-_SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
+# They scale and shift each column; minima and maxima may clip, too
+SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 _POLYNOMIALS = "PolynomialFeatures"
 
 
@@ -78,7 +79,7 @@ def is_map(step: Model) -> bool:
 def is_affine(step: Model) -> bool:
     """Say whether a step is a linear map, scales each column or selects some."""
     name = sklearn_name(step)
-    scales = name in _SCALERS and not getattr(step, "clip", False)  # clipping is no affine map
+    scales = name in SCALERS and not getattr(step, "clip", False)  # clipping is no affine map
     return isinstance(step, Weight) or name in _MAPS or scales or is_selection(step)
 
 
@@ -233,7 +234,7 @@ def _affine_of(step: Model, n_outputs: int) -> tuple[Any, np.ndarray]:
     if is_selection(step):
         support = step.get_support()
         return sparse.identity(len(support), format="csr")[:, support], np.zeros(n_outputs)
-    if sklearn_name(step) in _SCALERS:
+    if sklearn_name(step) in SCALERS:
         slope, shift = _scaling(step, n_outputs)
         return sparse.diags(slope, format="csr"), shift
     return _MAPS[sklearn_name(step)](step)

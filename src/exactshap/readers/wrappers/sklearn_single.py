@@ -22,11 +22,11 @@ from exactshap.readers import (
     sklearn_name,
 )
 from exactshap.readers import read as read_any
+from exactshap.readers.additive import SCALERS
 from exactshap.readers.responses import LinkedReader, exponential, needs_rows
 from exactshap.readers.wrappers._columns import readable
 from exactshap.readers.wrappers._sum import Member, SumReader, own_answers, read_member, request_of_sum
 
-_AFFINE = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
 # Name, rate and shift: the target is exp(rate * prediction) + shift
 _LOGARITHMS = {
     (np.log, np.exp): ("log", 1.0, 0.0),
@@ -105,14 +105,14 @@ def read_target(model: Model, request: Request) -> Reader:
     logarithm = _LOGARITHMS.get((back.func, back.inverse_func)) if name == "FunctionTransformer" else None
     if request.output == "probability" or request.outer_response is not None:
         raise UnknownNameError(no_output(type(model).__name__, str(request.output), ("target",)))
-    if logarithm is None and not identity and name not in _AFFINE:
+    if logarithm is None and not identity and name not in SCALERS:
         raise UnsupportedStructureError(
             "The target's inverse transformation is not a scaling and a shift, so that values do not carry over exactly",
             f"Got {type(back).__name__}",
             "Explain `model.regressor_` (in units of the transformed target), or sample with Explainer(model.predict, background)",
         )
     if back.n_features_in_ > 1:
-        return _read_several(model, request, back if name in _AFFINE else None, None if logarithm is None else logarithm[0])
+        return _read_several(model, request, back if name in SCALERS else None, None if logarithm is None else logarithm[0])
     asks_target = logarithm is not None and request.asks_response
     inner = read_any(model.regressor_, replace(request, output="auto", options={}) if asks_target else request)
     _require_target(model, inner)
