@@ -9,7 +9,7 @@ import numpy as np
 
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import HashedColumns, TargetStatistic, offsets_of
-from exactshap.trees.formats._document import MAX_COLUMNS, field, integer, number, numbers, read_json
+from exactshap.trees.formats._document import MAX_COLUMNS, Node, field, integer, number, numbers, read_json
 
 _COUNTS = ("Counter", "FeatureFreq")
 # Marks an empty place of a table.
@@ -17,16 +17,10 @@ _NOT_A_HASH = 2**64 - 1
 
 
 class Split(NamedTuple):
-    """Describe a split by a column's border or by a category's code.
-
-    ``key`` is the number that the split compares with ``border``; for categories the outcome of the equality, 0 or 1.
-    """
+    """Describe a split; ``key`` is the number that it compares, for a category the outcome of the equality, 0 or 1."""
 
     key: tuple[int, int]
-    border: float
-    column: int
-    missing_left: bool
-    category: int = -1
+    node: Node
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +49,7 @@ class Features:
             f = _whole(entry.get("float_feature_index"), f"{where}: float_feature_index", 0, len(self.floats) - 1)
             column, border = int(self.floats[f]), single(number(entry, "border"))
             self._check_place(entry, (kind, f, border), where)
-            return Split((column, -1), border, column, bool(self.missing_left[f]))
+            return Split((column, -1), Node(column, border, bool(self.missing_left[f])))
         if kind == "OneHotFeature":
             return self._one_hot(entry, where)
         if kind == "OnlineCtr":
@@ -75,7 +69,7 @@ class Features:
         if not len(code):
             raise ModelFormatError(f"{where}: compares with a category that its column does not list")
         self._check_place(entry, ("OneHotFeature", c, value), where)
-        return Split((column, int(code[0])), 0.5, column, True, int(code[0]))
+        return Split((column, int(code[0])), Node(column, 0.5, True, category=int(code[0])))
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
         """Refuse a split with a number that contradicts its description. The library uses the number."""
@@ -92,7 +86,7 @@ class Features:
         if entry.get("ctr_target_border_idx", self.target_borders[s]) != self.target_borders[s]:
             raise ModelFormatError(f"{where}: split_index {place} has another ctr_target_border_idx")
         column = len(self.names) + s
-        return Split((column, -1), border, column, True)
+        return Split((column, -1), Node(column, border, True))
 
 
 def single(border: float) -> float:

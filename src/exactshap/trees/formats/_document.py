@@ -10,13 +10,13 @@ import json
 import operator
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from exactshap._runtime.types import Json
 from exactshap.errors import ExactshapError, ExplanationWarning, ModelFormatError, message, warn
-from exactshap.trees.ensemble import MAX_NODES
+from exactshap.trees.ensemble import MAX_NODES, RawTree
 
 MAX_COLUMNS = 2**22
 MAX_OUTPUTS = 2**16
@@ -200,13 +200,6 @@ def log_odds(slope: float) -> str:
     return "log-odds" if slope == 1.0 else f"log-odds / {slope!r}".removesuffix(".0")
 
 
-def words_budget(used: int, what: str) -> int:
-    """Return the number of words of bit sets that are left."""
-    if used > MAX_WORDS:
-        raise ModelFormatError(f"{what}: the category sets are too large", f"The limit is {MAX_WORDS} words")
-    return min(MAX_SET_WORDS, MAX_WORDS - used + 1)
-
-
 def parents_first(root: T, children: Callable[[T], list[T]], limit: int = MAX_NODES) -> tuple[list[T], np.ndarray, np.ndarray]:
     """Return the nodes of a binary tree, and the numbers of their left and right children, -1 at leaves.
 
@@ -223,6 +216,52 @@ def parents_first(root: T, children: Callable[[T], list[T]], limit: int = MAX_NO
         nodes += below
     left = np.array(first)
     return nodes, left, np.where(left < 0, -1, left + 1)
+
+
+class Node(NamedTuple):
+    """Describe one node of a tree: where a split sends rows, or what a leaf adds."""
+
+    column: int = -1
+    threshold: float = 0.0
+    missing_left: bool = False
+    value: np.ndarray | float | None = None  # None of splits
+    cover: float = 0.0
+    category: int = -1  # whose rows a split sends above, whatever the threshold; -1: numbers are compared
+
+
+def tree_of(
+    root: T,
+    children: Callable[[T], list[T]],
+    node: Callable[[int, T], Node],
+    *,
+    where: str = "tree",
+    most_words: int = MAX_WORDS,
+    output: int = -1,
+) -> RawTree:
+    """Return the tree below ``root``; ``node(q, entry)`` describes its q-th entry, category sets take at most ``most_words``.
+
+    >>> tree_of(1, lambda q: [2 * q, 2 * q + 1] if q < 2 else [], lambda _, q: Node(0, 0.5) if q < 2 else Node(value=q)).value
+    array([0., 2., 3.])
+    """
+    entries, left, right = parents_first(root, children)
+    nodes = [node(q, entry) for q, entry in enumerate(entries)]
+    feature, threshold, missing, values, cover, category = zip(*nodes, strict=True)
+    coded = [q for q, code in enumerate(category) if code >= 0]
+    if sum(category[q] // 32 + 1 for q in coded) > most_words:
+        raise ModelFormatError(f"{where}: the category sets are too large", f"The limit is {MAX_WORDS} words")
+    left[coded], right[coded] = right[coded], left[coded]  # members of a set go left
+    nothing = np.zeros(np.shape(values[-1]))  # the last entry is a leaf
+    return RawTree(
+        feature=np.array(feature),
+        threshold=np.array(threshold, float),
+        left=left,
+        right=right,
+        value=np.array([nothing if value is None else value for value in values], float),
+        cover=np.array(cover, float),
+        missing=np.array(missing, np.int8),
+        categories={q: bit_set(np.array([category[q]]), f"{where} node {q}", MAX_SET_WORDS) for q in coded},
+        output=output,
+    )
 
 
 class Records:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from exactshap.trees.formats._catboost_features import Features, Split, read_fea
 from exactshap.trees.formats._document import (
     CHARACTERS_OF_NUMBERS,
     MAX_OUTPUTS,
-    bit_set,
+    MAX_WORDS,
+    Node,
     field,
     guarded,
     integer,
@@ -28,7 +29,7 @@ from exactshap.trees.formats._document import (
     numbers,
     read_json,
     rounds_read,
-    words_budget,
+    tree_of,
 )
 
 # Each target has tables of target statistics of its own.
@@ -90,10 +91,10 @@ def from_document(
     if len(bias) not in (1, n_outputs):
         raise ModelFormatError(f"bias holds {len(bias)} numbers", f"The model has {n_outputs} outputs")
     raw: list[RawTree] = []
-    used = 0
+    words = MAX_WORDS
     for k, block in enumerate(blocks):
-        raw.append((_oblivious if oblivious else _nested)(block, f"tree {k}", features, scale, n_outputs, used))
-        used += sum(len(bits) for bits in raw[-1].categories.values())
+        raw.append((_oblivious if oblivious else _nested)(block, f"tree {k}", features, scale, n_outputs, words))
+        words -= sum(map(len, raw[-1].categories.values()))
     n_columns = len(names) + (len(hashed.statistics) if hashed is not None else 0)
     objective, level = _objective(document)
     if objective in _SEVERAL_TARGETS and features.has_target_statistics:
@@ -141,7 +142,15 @@ def _splits(block: dict) -> list:
     return field(block, "splits", (list, type(None))) or []
 
 
-def _oblivious(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
+class _Box(NamedTuple):
+    """Hold a node of an oblivious tree: how many splits are below, the outcomes so far as bits, and the bounds of each column."""
+
+    level: int
+    leaf: int
+    known: dict[tuple[int, int], tuple[float, float]]
+
+
+def _oblivious(block: dict, where: str, features: Features, scale: float, n_outputs: int, words: int) -> RawTree:
     """Expand an oblivious tree; bit i of a leaf's number is the outcome of ``splits[i]``, the last split is the root.
 
     CatBoost's own attributions use the covers in that order. Splits that the path already decides are left out,
@@ -158,83 +167,49 @@ def _oblivious(block: dict, where: str, features: Features, scale: float, n_outp
     weights = numbers(weights, f"{where}: leaf_weights", np.float64, 1 << depth)
     if not np.isfinite(weights).all():
         raise ModelFormatError(f"{where}: a leaf weight is not finite")
-    builder = _Nodes(n_outputs, where, used)
-    stack: list[tuple[int, int, int, dict[tuple[int, int], tuple[float, float]]]] = [(builder.add(), depth, 0, {})]
-    while stack:
-        q, level, leaf, known = stack.pop()
-        # An outcome that earlier splits on the column imply has only one child
-        while level and (outcome := _decided(splits[level - 1], known)) is not None:
-            level, leaf = level - 1, 2 * leaf + outcome
-        if level == 0:
-            builder.set_leaf(q, scale * values[leaf * n_outputs : (leaf + 1) * n_outputs], weights[leaf])
-            continue
-        split = splits[level - 1]
-        below, above = builder.split(q, split)
-        low, high = known.get(split.key, (-np.inf, np.inf))
-        stack.append((below, level - 1, 2 * leaf, {**known, split.key: (low, split.border)}))
-        stack.append((above, level - 1, 2 * leaf + 1, {**known, split.key: (split.border, high)}))
-    return builder.tree()
+    values = scale * values.reshape(-1, n_outputs)
+
+    def children(box: _Box) -> list[_Box]:
+        if box.level == 0:
+            return []
+        split, level, leaf = splits[box.level - 1], box.level - 1, 2 * box.leaf
+        low, high = box.known.get(split.key, (-np.inf, np.inf))
+        below, above = {split.key: (low, split.node.threshold)}, {split.key: (split.node.threshold, high)}
+        return [_undecided(splits, level, leaf, box.known | below), _undecided(splits, level, leaf + 1, box.known | above)]
+
+    def node(_: int, box: _Box) -> Node:
+        return splits[box.level - 1].node if box.level else Node(value=values[box.leaf], cover=weights[box.leaf])
+
+    return tree_of(_undecided(splits, depth, 0, {}), children, node, where=where, most_words=words)
 
 
-def _decided(split: Split, known: dict[tuple[int, int], tuple[float, float]]) -> int | None:
-    """Return the outcome of ``x > border`` for x in (low, high], or None if it is open."""
-    if split.key not in known:
-        return None
-    low, high = known[split.key]
-    return 1 if split.border <= low else 0 if split.border >= high else None
+def _undecided(splits: list[Split], level: int, leaf: int, known: dict[tuple[int, int], tuple[float, float]]) -> _Box:
+    """Return a node after the splits ``x > border`` of which its bounds, x in (low, high], imply the outcome."""
+    while level and splits[level - 1].key in known:
+        (low, high), border = known[splits[level - 1].key], splits[level - 1].node.threshold
+        if low < border < high:
+            break
+        level, leaf = level - 1, 2 * leaf + (border <= low)
+    return _Box(level, leaf, known)
 
 
-def _nested(block: dict, where: str, features: Features, scale: float, n_outputs: int, used: int) -> RawTree:
+def _nested(block: dict, where: str, features: Features, scale: float, n_outputs: int, words: int) -> RawTree:
     """Read a non-symmetric tree: nested objects with ``split``, ``left`` and ``right``, or ``value`` and ``weight``."""
-    builder = _Nodes(n_outputs, where, used)
-    stack = [(builder.add(), block)]
-    while stack:
-        q, node = stack.pop()
-        if not isinstance(node, dict):
-            raise ModelFormatError(f"{where} node {q}: must be an object", f"Got {type(node).__name__}")
-        if "split" in node:
-            below, above = builder.split(q, features.split(node["split"], f"{where} node {q}"))
-            stack += [(below, field(node, "left")), (above, field(node, "right"))]
-            continue
-        value = field(node, "value", (list, int, float))
+
+    def node(q: int, entry: Any) -> Node:
+        if not isinstance(entry, dict):
+            raise ModelFormatError(f"{where} node {q}: must be an object", f"Got {type(entry).__name__}")
+        if "split" in entry:
+            return features.split(entry["split"], f"{where} node {q}").node
+        value = field(entry, "value", (list, int, float))
         value = numbers(value if isinstance(value, list) else [value], f"{where} node {q}: value", np.float64, n_outputs)
-        builder.set_leaf(q, scale * value, number(node, "weight") if "weight" in node else 0.0)
-    return builder.tree()
+        return Node(value=scale * value, cover=number(entry, "weight") if "weight" in entry else 0.0)
+
+    return tree_of(block, _children, node, where=where, most_words=words)
 
 
-class _Nodes:
-    """Hold a tree under construction; ``used`` counts words of category sets."""
-
-    def __init__(self, n_outputs: int, where: str, used: int) -> None:
-        self.zero, self.where, self.used = np.zeros(n_outputs), where, used
-        self.rows: list[tuple[int, float, int, int, bool]] = []
-        self.leaves: list[tuple[np.ndarray, float]] = []
-        self.categories: dict[int, np.ndarray] = {}
-
-    def add(self) -> int:
-        self.rows.append((-1, 0.0, -1, -1, False))
-        self.leaves.append((self.zero, 0.0))
-        return len(self.rows) - 1
-
-    def split(self, q: int, split: Split) -> tuple[int, int]:
-        """Split a node; return its children below and above the border. Members of a category set are above, and go left."""
-        left, right = self.add(), self.add()
-        self.rows[q] = (split.column, split.border, left, right, split.missing_left)
-        if split.category < 0:
-            return left, right
-        where = f"{self.where} node {q}"
-        self.categories[q] = bit_set(np.array([split.category]), where, words_budget(self.used, where))
-        self.used += len(self.categories[q])
-        # Category sets send members, which are above, to the left
-        return right, left
-
-    def set_leaf(self, q: int, value: np.ndarray, weight: float) -> None:
-        self.leaves[q] = (value, weight)
-
-    def tree(self) -> RawTree:
-        feature, threshold, left, right, missing = (np.array(part) for part in zip(*self.rows, strict=True))
-        value, cover = (np.array(part) for part in zip(*self.leaves, strict=True))
-        return RawTree(feature, threshold, left, right, value, cover, missing.astype(np.int8), categories=self.categories)
+def _children(entry: Any) -> list[Any]:
+    return [field(entry, "left"), field(entry, "right")] if isinstance(entry, dict) and "split" in entry else []
 
 
 def _objective(document: dict) -> tuple[str, str]:

@@ -21,7 +21,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, model_of
-from exactshap.trees.formats._document import MAX_SET_WORDS, bit_set, log_odds, names_of_outputs, parents_first
+from exactshap.trees.formats._document import MAX_SET_WORDS, Node, bit_set, log_odds, names_of_outputs, tree_of
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 from exactshap.trees.formats.sklearn import of_estimator
 
@@ -100,18 +100,17 @@ def _children_of_figs(node: Foreign) -> list[Foreign]:
 
 
 def _tree_of_figs(root: Foreign, n_outputs: int, classifies: bool) -> RawTree:
-    """Return the nodes of one tree."""
-    nodes, left, right = parents_first(root, _children_of_figs)
-    value = np.array([np.broadcast_to(np.ravel(node.value), n_outputs) for node in nodes], float)
-    covers = [np.sum(node.value_sklearn) if hasattr(node, "value_sklearn") else np.nan for node in nodes]
-    return RawTree(
-        feature=np.where(left < 0, -1, [node.feature for node in nodes]),
-        threshold=np.where(left < 0, 0.0, [0.0 if node.threshold is None else node.threshold for node in nodes]),
-        left=left,
-        right=right,
-        value=value[:, 1:] - value[:, :1] if classifies else value,
-        cover=None if np.isnan(covers).any() else np.array(covers, float),
-    )
+    """Return the nodes of one tree; without covers where some have none."""
+
+    def node(_: int, entry: Foreign) -> Node:
+        if _children_of_figs(entry):
+            return Node(entry.feature, entry.threshold)
+        value = np.broadcast_to(np.ravel(entry.value), n_outputs).astype(float)
+        cover = np.sum(entry.value_sklearn) if hasattr(entry, "value_sklearn") else np.nan
+        return Node(value=value[1:] - value[:1] if classifies else value, cover=cover)
+
+    tree = tree_of(root, _children_of_figs, node)
+    return replace(tree, cover=None) if np.isnan(np.asarray(tree.cover, float)).any() else tree
 
 
 def _chain(columns: Any, thresholds: Any, passes_left: Any, value: np.ndarray, cover: np.ndarray | None = None) -> RawTree:
@@ -242,7 +241,7 @@ def convert_perpetual(model: Model) -> TreeModel:
 
 
 def _tree_of_perpetual(nodes: list[Any]) -> RawTree:
-    place = {node.num: q for q, node in enumerate(nodes)}
+    place = {node.num: node for node in nodes}
     if any(
         not node.is_leaf and (node.left_cats or node.missing_node not in (node.left_child, node.right_child)) for node in nodes
     ):
@@ -251,17 +250,16 @@ def _tree_of_perpetual(nodes: list[Any]) -> RawTree:
     children = {child for node in nodes if not node.is_leaf for child in (node.left_child, node.right_child)}
     if not children | {0} <= set(place):
         raise ModelFormatError("A tree of PerpetualBooster lacks nodes", f"Got {sorted(children - set(place))!r:.100}")
-    return RawTree(
-        feature=np.array([-1 if node.is_leaf else int(node.split_feature) for node in nodes]),
-        threshold=np.array([0.0 if node.is_leaf else node.split_value for node in nodes]),
-        left=np.array([-1 if node.is_leaf else place[node.left_child] for node in nodes]),
-        right=np.array([-1 if node.is_leaf else place[node.right_child] for node in nodes]),
-        # Numbers printed in their shortest form
-        value=np.array([node.weight_value for node in nodes], np.float32).astype(float),
-        cover=np.array([node.hessian_sum for node in nodes], float),
-        missing=np.array([int(node.missing_node == node.left_child) for node in nodes], np.int8),
-        root=place[0],
+    return tree_of(
+        place[0], lambda node: [] if node.is_leaf else [place[node.left_child], place[node.right_child]], _node_of_perpetual
     )
+
+
+def _node_of_perpetual(_: int, node: Foreign) -> Node:
+    if not node.is_leaf:
+        return Node(int(node.split_feature), node.split_value, node.missing_node == node.left_child)
+    # Numbers printed in their shortest form
+    return Node(value=float(np.float32(node.weight_value)), cover=node.hessian_sum)
 
 
 # --- treelite ---------------------------------------------------------------------------------------------------------
@@ -407,31 +405,23 @@ def _leaf_of_ydf(model: Model, boosted: bool, n_trees: int, n_outputs: int) -> A
 
 def _tree_of_ydf(root: Foreign, column: dict[int, int], leaf: Any, output: int) -> RawTree:
     """Return a tree; a row goes right where its condition holds."""
-    nodes, left, right = parents_first(
-        root, lambda node: [node.neg_child, node.pos_child] if hasattr(node, "condition") else []
-    )
-    splits = [_condition_of_ydf(node.condition, column) if hasattr(node, "condition") else (-1, 0.0, 0) for node in nodes]
-    feature, threshold, missing = zip(*splits, strict=True)
-    # Splits have no values; theirs are not read
-    empty = 0.0 * np.asarray(leaf(nodes[-1].value))
-    return RawTree(
-        feature=np.array(feature),
-        threshold=np.array(threshold),
-        left=left,
-        right=right,
-        value=np.array([leaf(node.value) if below < 0 else empty for node, below in zip(nodes, left, strict=True)]),
-        cover=np.array([float(node.value.num_examples) if below < 0 else 0.0 for node, below in zip(nodes, left, strict=True)]),
-        missing=np.array(missing, np.int8),
-        output=output,
+
+    def node(_: int, entry: Foreign) -> Node:
+        if hasattr(entry, "condition"):
+            return _split_of_ydf(entry.condition, column)
+        return Node(value=leaf(entry.value), cover=entry.value.num_examples)
+
+    return tree_of(
+        root, lambda entry: [entry.neg_child, entry.pos_child] if hasattr(entry, "condition") else [], node, output=output
     )
 
 
-def _condition_of_ydf(condition: Foreign, column: dict[int, int]) -> tuple[int, float, int]:
-    """Return column and threshold of x >= threshold (true is 1), and 1 where missing values go left."""
+def _split_of_ydf(condition: Foreign, column: dict[int, int]) -> Node:
+    """Return the split of x >= threshold (true is 1)."""
     kind = type(condition).__name__
     if kind not in ("NumericalHigherThanCondition", "IsTrueCondition"):
         raise UnsupportedStructureError("A tree of YDF can be read only where it splits on numbers", f"Got {kind}", _SAMPLE_YDF)
     if condition.attribute not in column:
         raise ModelFormatError("A tree of YDF splits on a column that is no input", f"Got {condition.attribute}")
     threshold = float(np.float32(condition.threshold)) if kind == "NumericalHigherThanCondition" else 0.5
-    return column[condition.attribute], threshold, int(not condition.missing)
+    return Node(column[condition.attribute], threshold, missing_left=not condition.missing)
