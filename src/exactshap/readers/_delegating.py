@@ -95,9 +95,7 @@ class AffineReader(DelegatingReader):
         floor = abs(factor) * self.traits.rounding.floor + (self.traits.n_players + 2.0) * abs(shift)
         self.traits = self.traits.with_rounding(floor=floor)
 
-    def predict(self, X: Table) -> np.ndarray:
-        assert self.traits.own_call is not None
-        return self.traits.own_call.of_table(self.traits.model, X)
+    predict = Reader.predict
 
     def game(self, X: Table) -> Game:
         """Return factor * v(S) + shift. If v(empty) is 0 by definition, each player gets an equal share of the shift."""

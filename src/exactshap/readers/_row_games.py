@@ -289,10 +289,6 @@ class RowReader(Reader, Generic[Row]):
     def _weights(self) -> np.ndarray:
         return np.asarray(self.traits.weights)
 
-    def predict(self, X: Table) -> np.ndarray:
-        assert self.traits.own_call is not None
-        return self.traits.own_call.of_table(self.traits.model, X)
-
     def game(self, X: Table) -> Game:
         games = tuple(self._row_game(row) for row, _ in self._rows(X))
         return RowGames(games, self.traits.n_players, self.traits.n_outputs, self.traits.single_output)

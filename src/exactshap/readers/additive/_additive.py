@@ -129,8 +129,7 @@ class AdditiveReader(Reader):
     def predict(self, X: Table) -> np.ndarray:
         if self.form.predict is not None:
             return self.form.predict(X)
-        assert self.form.own_call is not None
-        return self.form.own_call.in_double(self.traits.model, X)
+        return super().predict(X.in_double() if self.form.in_double else X)
 
     def limit(self, prediction: np.ndarray, scale: np.ndarray) -> np.ndarray:
         """Return the difference (n_rows,) to predictions that rounding explains."""
@@ -241,7 +240,8 @@ class AdditiveForm:
     fitted_names: tuple[str, ...] | None = None  # where they are not in ``model.feature_names_in_``
     # The model's documented call in the unit of the terms, which a pipeline or a search may have
     own_call: OwnCall | None = None
-    # ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``; None: by ``own_call``, in double precision
+    in_double: bool = True  # whether that is called with rows in double precision, as many models compute in that of their rows
+    # ``predict(table) -> (n_rows,) or (n_rows, n_outputs)``; None: by ``own_call``
     predict: Callable[[Table], np.ndarray] | None = None
     # ``encode(table, what) -> (n_rows, ...)``: the rows as the terms see them, checked; None: as finite numbers
     encode: Callable[[Table, str], np.ndarray] | None = None

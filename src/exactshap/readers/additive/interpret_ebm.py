@@ -21,8 +21,8 @@ from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, require_fitted, score_names
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import Bound, Coalitions, Reference, by_size, coalitions
-from exactshap.readers.additive.response import with_response
-from exactshap.readers.responses import Response, no_response, probabilities
+from exactshap.readers.additive.response import response_of_link, unit_of_link, with_response
+from exactshap.readers.responses import Response, probabilities
 from exactshap.solvers.additive import Bins, Lookups, Stack, fill_cells, fill_fold, fill_lookups
 
 # Rows on which our own search among the cuts is compared with the model's.
@@ -35,9 +35,7 @@ def _response(model: Model) -> Response:
     """Return the second class's probability, or a log-link regression's mean."""
     if hasattr(model, "classes_"):
         return probabilities(model.classes_, "logistic" if model.link_ == "vlogit" else "softmax")
-    if model.link_ not in ("identity", "log"):
-        raise no_response(model, f"Its link is {model.link_}")
-    return Response("exponential" if model.link_ == "log" else None, OwnCall("predict"), "target")
+    return response_of_link(model, model.link_, OwnCall("predict"), f"Its link is {model.link_}")
 
 
 @with_response(_response)
@@ -66,8 +64,8 @@ def read(model: Model, request: Request) -> AdditiveReader:
         blocks=(BinnedTerms(tuple(map(tuple, model.term_features_)), tuple(t[..., chosen] for t in scores), training),),
         intercept=intercept[chosen],
         encode=cells,
-        predict=functools.partial(call.of_table, model),
         own_call=call,
+        in_double=False,
         n_columns=len(model.bins_),
         outputs=outputs,
         unit=_unit(model, names),
@@ -80,7 +78,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
 def _unit(model: Model, names: tuple[str, ...]) -> str:
     """Return the unit: a margin of two classes, scores of more, the link of a regression."""
     if not hasattr(model, "classes_"):
-        return "target" if model.link_ == "identity" else f"{model.link_} of the target"
+        return unit_of_link(model.link_)
     if len(names) == 1:
         return f"log-odds of class {names[0]}"
     return "log-odds" if model.link_ == "vlogit" else "score before the softmax"

@@ -25,7 +25,7 @@ from exactshap.readers import (
 )
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
-from exactshap.readers.additive.response import LINKS, with_response
+from exactshap.readers.additive.response import response_of_link, unit_of_link, with_response
 from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
 from exactshap.readers.additive.statsmodels import FrameCall, is_of_terms, read_formula
 from exactshap.readers.responses import Response, no_response, probabilities
@@ -78,11 +78,12 @@ _GLUM_LINKS = {"IdentityLink": "identity", "LogLink": "log", "LogitLink": "logit
 def _glum_response(model: Model) -> Response:
     """Return the mean."""
     require_fitted(model, "coef_")
-    link = type(model.link_instance).__name__
-    if link not in _GLUM_LINKS:
-        raise no_response(model, f"Got a {link}")
-    _, inverse, unit = LINKS[_GLUM_LINKS[link]]
-    return Response(inverse, OwnCall("predict"), unit)
+    return response_of_link(model, _glum_link(model), OwnCall("predict"), f"Got a {_glum_link(model)}")
+
+
+def _glum_link(model: Model) -> str:
+    name = type(model.link_instance).__name__
+    return _GLUM_LINKS.get(name, name)
 
 
 @with_response(_glum_response)
@@ -95,7 +96,7 @@ def read_glum(model: Model, request: Request) -> AdditiveReader:
     if getattr(model, "formula", None) is not None:
         do = "Call it on frames: explain(model.linear_predictor, X, background), exact up to 13 players"
         raise UnsupportedStructureError("Terms of a formula are not columns of the rows", f"Got {model.formula!r}", do)
-    columns, link = _glum_columns(model), type(model.link_instance).__name__
+    columns = _glum_columns(model)
     block: TermBlock = ColumnTerms(tuple((j,) for j in range(len(columns))), functools.partial(_glum_terms, columns))
     if not any(column.levels for column in columns):
         block = LinearTerms(np.array([column.coefficients for column in columns]))
@@ -103,11 +104,12 @@ def read_glum(model: Model, request: Request) -> AdditiveReader:
         blocks=(block,),
         intercept=np.array([float(model.intercept_)]),
         encode=functools.partial(_glum_cells, columns),
-        predict=functools.partial(OwnCall("linear_predictor").of_table, model),
+        own_call=OwnCall("linear_predictor"),
+        in_double=False,
         n_columns=len(columns),
         fitted_names=tuple(column.name for column in columns) if hasattr(model, "categorical_levels_") else None,
         outputs=Outputs.of(("output",), request.output, owner=type(model).__name__),
-        unit=LINKS[_GLUM_LINKS[link]][0] if link in _GLUM_LINKS else f"{link} of the target",
+        unit=unit_of_link(_glum_link(model)),
     )
     return AdditiveReader(model, request, form)
 
@@ -323,19 +325,9 @@ def read_optbinning(model: Model, request: Request) -> AdditiveReader:
     if getattr(model, "binning_process_", None) is None:  # None before the fit
         raise_not_fitted(model)
     names = tuple(map(str, model.binning_process_.variable_names))
-    call = FrameCall("score", names=names)
-    form = AdditiveForm(
-        blocks=(LinearTerms(np.ones((len(names), 1))),),
-        intercept=np.array([float(model.intercept_)]),
-        encode=functools.partial(_points, model, FrameCall("transform", names=names)),
-        predict=functools.partial(call.of_table, model),
-        own_call=call,
-        n_columns=len(names),
-        fitted_names=names,
-        outputs=Outputs.of(("score",), request.output, owner="Scorecard"),
-        unit="points of the score",
-    )
-    return AdditiveReader(model, request, form)
+    parts = LinearParts(np.ones((len(names), 1)), np.array([float(model.intercept_)]), ("score",), "points of the score")
+    encode = functools.partial(_points, model, FrameCall("transform", names=names))
+    return read_parts(model, request, parts, names, FrameCall("score", names=names), encode=encode, in_double=False)
 
 
 def _points(model: Model, call: FrameCall, X: Table, what: str) -> np.ndarray:

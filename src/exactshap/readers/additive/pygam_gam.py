@@ -14,8 +14,8 @@ from exactshap.frames import Table
 from exactshap.readers import Outputs, OwnCall, Request, raise_not_fitted
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import ProductTerm, SeparateTerms
-from exactshap.readers.additive.response import LINKS, with_response
-from exactshap.readers.responses import Response, no_response
+from exactshap.readers.additive.response import response_of_link, unit_of_link, with_response
+from exactshap.readers.responses import Response
 
 _KINDS = ("SplineTerm", "LinearTerm", "FactorTerm")
 
@@ -24,10 +24,7 @@ Factor = tuple[int, Callable[[np.ndarray], np.ndarray]]
 
 def _response(model: Model) -> Response:
     """Return the mean of the distribution, which pyGAM calls mu."""
-    if str(model.link) not in LINKS:
-        raise no_response(model, f"Its link is {model.link}")
-    _, inverse, unit = LINKS[str(model.link)]
-    return Response(inverse, OwnCall("predict_mu"), unit)
+    return response_of_link(model, str(model.link), OwnCall("predict_mu"), f"Its link is {model.link}")
 
 
 @with_response(_response)
@@ -50,7 +47,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         predict=functools.partial(_predict, model),
         n_columns=int(model.statistics_["m_features"]),
         outputs=Outputs.of(("target",), request.output, owner=type(model).__name__),
-        unit=LINKS[str(model.link)][0] if str(model.link) in LINKS else f"{model.link} of the target",
+        unit=unit_of_link(str(model.link)),
     )
     return AdditiveReader(model, request, form)
 

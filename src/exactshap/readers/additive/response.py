@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
-from exactshap.readers import Reader, Request
+from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.additive._additive import AdditiveReader
 
 if TYPE_CHECKING:
@@ -20,6 +20,22 @@ LINKS = {
     "log": ("log of the target", "exponential", "target"),
     "logit": ("log-odds", "logistic", "probability"),
 }
+
+
+def unit_of_link(link: str) -> str:
+    """Return the unit of the score that a link makes of the target."""
+    return LINKS[link][0] if link in LINKS else f"{link} of the target"
+
+
+def response_of_link(model: Model, link: str, call: OwnCall, why: str) -> Response:
+    """Return the mean of the target, which ``call`` answers; refuse links that are not known."""
+    from exactshap.readers.responses import Response, no_response
+
+    if link not in LINKS:
+        raise no_response(model, why)
+    _, inverse, unit = LINKS[link]
+    return Response(inverse, call, unit)
+
 
 _Read = Callable[[Any, Request], AdditiveReader]
 

@@ -126,9 +126,9 @@ def read_parts(
         outputs=outputs,
         unit=parts.unit,
         floor=parts.floor,
-        **{"precision": parts.precision_for(request.background), **facts},
+        precision=parts.precision_for(request.background),
     )
-    return AdditiveReader(model, request, form)
+    return AdditiveReader(model, request, replace(form, **facts))
 
 
 def read_side_by_side(
@@ -261,19 +261,11 @@ def read_constant(model: Model, request: Request) -> AdditiveReader:
     wanted = "auto" if is_classifier and request.asks_response else request.output
     if is_classifier and isinstance(wanted, str) and wanted == "auto" and len(names) == 2:
         wanted = 1
-    outputs = Outputs.of(names, wanted, owner=sklearn_name(model))
-    call, unit = outputs.call(method), "probability" if is_classifier else "target"
-    form = AdditiveForm(
-        blocks=(LinearTerms(np.zeros((row.shape[1], len(outputs.names)))),),
-        intercept=answer[outputs.numbers],
-        encode=_nothing,
-        predict=functools.partial(call.of_table, model),
-        own_call=call,
-        n_columns=row.shape[1],
-        outputs=outputs,
-        unit=f"{unit} of class {outputs.names[0]}" if is_classifier and outputs.single else unit,
-    )
-    return AdditiveReader(model, request, form)
+    outputs, unit = Outputs.of(names, wanted, owner=sklearn_name(model)), "probability" if is_classifier else "target"
+    if is_classifier and outputs.single:
+        unit = f"{unit} of class {outputs.names[0]}"
+    parts = LinearParts(np.zeros((row.shape[1], answer.size)), answer, names, unit, method)
+    return read_parts(model, replace(request, output=wanted), parts, None, encode=_nothing, in_double=False)
 
 
 def _nothing(X: Table, what: str) -> np.ndarray:

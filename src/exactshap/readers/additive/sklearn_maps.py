@@ -23,10 +23,10 @@ from exactshap.readers import (
     require_fitted,
     sklearn_name,
 )
-from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
+from exactshap.readers.additive._additive import AdditiveReader
 from exactshap.readers.additive._terms import CHUNK_VALUES, LinearTerms, MonomialTerms, TermBlock
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, response_of
+from exactshap.readers.additive.sklearn_linear import LINEAR, linear_parts, read_parts, response_of
 
 # They scale and shift each column; minima and maxima may clip, too
 SCALERS = ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler")
@@ -153,19 +153,17 @@ def _read_score(steps: Sequence[Any], model: Model, request: Request) -> Additiv
     blocks, score = _blocks(maps, score)
     cancels = any(np.any(block.sizes != np.abs(block.coefficients)) for block in blocks)
     sizes = _terms(blocks, maps.n_columns, [block.sizes.max(axis=1, keepdims=True) for block in blocks])
-    form = AdditiveForm(
+    return read_parts(
+        model,
+        request,
+        parts,
+        fitted_names(steps[0]),
         blocks=_terms(blocks, maps.n_columns, [block.coefficients for block in blocks]),
         intercept=score.intercept,
         n_columns=maps.n_columns,
-        fitted_names=fitted_names(steps[0]),
-        outputs=outputs,
-        unit=parts.unit,
         magnitude=functools.partial(_cancelled, sizes) if cancels else None,
         floor=parts.floor + float(score.offset.max(initial=0.0)),
-        precision=parts.precision_for(request.background),
-        own_call=parts.call(outputs),
     )
-    return AdditiveReader(model, request, form)
 
 
 def _maps_of(step: Model) -> MapsSideBySide:

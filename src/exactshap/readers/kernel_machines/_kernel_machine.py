@@ -57,9 +57,6 @@ class KernelReader(Reader):
         posterior: GaussianPosterior | None = None,
         epsilon: float = float(np.finfo(np.float64).eps),
     ) -> None:
-        if predict is None:
-            assert own_call is not None
-            predict = functools.partial(own_call.of_table, model)
         self.expansion, self._predict = expansion, predict
         traits = Traits.of(
             model,
@@ -158,7 +155,7 @@ class KernelReader(Reader):
         return X.finite(what, self.traits.model_name, names=self._given_names)
 
     def predict(self, X: Table) -> np.ndarray:
-        return self._predict(X)
+        return super().predict(X) if self._predict is None else self._predict(X)
 
     def game(self, X: Table) -> Game:
         """Return the batch of games of some rows: of products, or observational ones."""

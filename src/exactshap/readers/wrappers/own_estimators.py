@@ -9,7 +9,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
-from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, score_names, target_names
+from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names, score_names, target_names
 from exactshap.readers.kernel_machines import KernelReader, expand
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution
@@ -62,10 +62,8 @@ class FanovaReader(Reader):
             output_names=("target",),
             unit="target",
             rounding=Rounding(float(len(model.dual_coef_))),
+            own_call=OwnCall("predict"),
         )
-
-    def predict(self, X: Table) -> np.ndarray:
-        return np.asarray(self.traits.model.predict(X.native), float)
 
     def game(self, X: Table) -> ProductGame:
         factors = self.traits.model.factors(X.numeric())
