@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from exactshap._runtime.types import Model
-from exactshap.errors import ExactnessError, InputError, UnknownNameError, UnsupportedStructureError, no_output
+from exactshap.errors import InputError, UnknownNameError, UnsupportedStructureError, no_output
 from exactshap.frames import Table
 from exactshap.readers import (
     AffineReader,
@@ -68,8 +68,7 @@ class HolderReader(DelegatingReader):
         super().__init__(
             inner, model=model, model_name=inner.traits.model_name, fitted_names=names, own_call=call if answers else None
         )
-        # The object as read: where no call of the current one gives the explained value, a new one after a fit would not show.
-        self.inside, self._as_read = inside, getattr(model, inside)
+        self.inside = inside
 
     def rows(self, X: Table) -> Table:
         return _as_fitted(self.traits.model, getattr(self.traits.model, self.inside), X)
@@ -78,10 +77,6 @@ class HolderReader(DelegatingReader):
         """Call the model itself, or the current one inside."""
         held, call = getattr(self.traits.model, self.inside), self.inner.traits.own_call
         if call is None:
-            if held is not self._as_read:
-                raise ExactnessError(
-                    f"{type(self.traits.model).__name__} was fitted again after it was read", do="Make a new Explainer"
-                )
             return self.inner.predict(self.rows(X))
         model, X = (held, self.rows(X)) if self.traits.own_call is None else (self.traits.model, X)
         return call(model, readable(held, X))
