@@ -44,7 +44,10 @@ class Reader(ABC):
     __getstate__ = copied_state
 
     def predict(self, X: Table) -> np.ndarray:
-        """Return the model's own prediction, (n_rows,) or (n_rows, n_outputs): by default that of ``traits.own_call``."""
+        """Return the model's own prediction, (n_rows,) or (n_rows, n_outputs).
+
+        By default it is that of ``traits.own_call``.
+        """
         assert self.traits.own_call is not None
         return self.traits.own_call.of_table(self.traits.model, X)
 

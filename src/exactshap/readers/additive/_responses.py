@@ -76,7 +76,7 @@ class _PlayerScores:
 
     def __init__(self, inner: AdditiveReader, members: list[tuple[int, ...]]) -> None:
         self._inner, self._form, self._n_players = inner, inner.form, inner.traits.n_players
-        self._player_of_term = [players[0] if players else 0 for players in members]
+        self._player_of_term = [player for (player,) in members]
         self.intercept = float(inner.form.intercept[0])
 
     def of(self, X: Table, what: str = "X") -> np.ndarray:
@@ -135,8 +135,7 @@ class TermFactors:
                 players = tuple(sorted(players_of_term(columns, self._owner)))
                 codes = range(2 ** len(players))
                 inside = [tuple(player for p, player in enumerate(players) if code >> p & 1) for code in codes]
-                if players:
-                    inside[-1] = everyone  # no other player changes the term
+                inside[-1] = everyone  # no other player changes the term
                 for some in inside:
                     if some not in values:
                         values[some] = self._mixed(block, row, some)
@@ -204,12 +203,9 @@ class FactorReader(LinkedReader[list[Factor]]):
     def _solved(self, factors: list[Factor], size: float, semivalue: Semivalue, order: int) -> Solution:
         """Solve one row; its own scores say how long its expansion is."""
         slope = self.response.slope
-        tables = [(factor.players, slope * factor.table[:, 0]) for factor in factors if factor.players]
-        constant = slope * (float(self.factors.intercept[0]) + sum(f.table[:, 0, 0] for f in factors if not f.players))
-        constant = constant + self.response.shift
+        tables = [(factor.players, slope * factor.table[:, 0]) for factor in factors]
+        constant = slope * float(self.factors.intercept[0]) + self.response.shift
         expansion = expand(str(self.response.link), _limit(constant, tables))
-        if isinstance(constant, np.ndarray):  # terms without columns
-            tables, constant = [*tables, ((0,), np.repeat(constant[:, None], 2, axis=1))], 0.0
         coefficients = expansion.coefficients * np.exp(expansion.rates * constant)
         part = solve_factors(self.traits.n_players, tables, expansion.rates, coefficients, self._weights, semivalue, order)
         steep = self.response.inverse.steepest
@@ -226,7 +222,7 @@ class FactorReader(LinkedReader[list[Factor]]):
         return super().memory(n_rows, order) + tables + 8.0 * self.traits.reference.n_rows * self.traits.n_players**2
 
 
-def _limit(constant: np.ndarray | float, tables: Sequence[tuple[tuple[int, ...], np.ndarray]]) -> float:
+def _limit(constant: float, tables: Sequence[tuple[tuple[int, ...], np.ndarray]]) -> float:
     """Return how far from 0 the score of a hybrid can be."""
     low = constant + sum(table.min(axis=1) for _, table in tables)
     high = constant + sum(table.max(axis=1) for _, table in tables)

@@ -100,7 +100,9 @@ class OneLayerNetwork:
         precision: Any = np.float64,
     ) -> None:
         if activation not in ACTIVATIONS:
-            raise _unknown_activation("OneLayerNetwork", activation)
+            known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
+            do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
+            raise UnsupportedStructureError("The units of OneLayerNetwork have no exact form", known, do)
         if predict is not None and not callable(predict):
             raise InputTypeError("`predict` must be callable or None", f"Got {type(predict).__name__}")
         arrays = [np.array(one, float) for one in (weights, bias, out_weights, out_bias)]
@@ -404,13 +406,6 @@ class Units(NamedTuple):
             raise BudgetError(f"The units of {owner} have too many players", got, do) from error
 
 
-def _unknown_activation(name: str, activation: str) -> UnsupportedStructureError:
-    """Return the error for an activation without an exact form."""
-    do = "Explain its predict method, sampled beyond 13 players: explain(model.predict, X, background)"
-    known = f"Got activation={activation!r}; exact are {', '.join(map(repr, ACTIVATIONS))}"
-    return UnsupportedStructureError(f"The units of {name} have no exact form", known, do)
-
-
 # -- multilayer perceptrons of scikit-learn ----------------------------------------------------------------------------------
 
 
@@ -462,8 +457,6 @@ def _network(model: Model) -> OneLayerNetwork:
         do = f"Explain its {method} method: explain(model.{method}, X, background)"
         got = f"Got {len(model.coefs_) - 1}"
         raise UnsupportedStructureError(f"{name} is read exactly with one hidden layer only", got, do)
-    if model.activation not in ACTIVATIONS:
-        raise _unknown_activation(name, model.activation)
     (weights, out), (bias, out_bias) = model.coefs_, model.intercepts_
     return OneLayerNetwork(weights, bias, out, out_bias, activation=model.activation)
 

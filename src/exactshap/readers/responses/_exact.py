@@ -28,7 +28,7 @@ from exactshap.expansions import Expansion, expand
 from exactshap.frames import Table
 from exactshap.games import Game, ProductGame, normalised_weights
 from exactshap.readers import Reader, RowReader, SecondReading
-from exactshap.readers.responses._links import Isotonic, Response, needs_rows
+from exactshap.readers.responses._links import Isotonic, Response
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Part, Solution
 from exactshap.solvers.product import MAX_HINGE_PLAYERS, solve_hinges, solve_terms
@@ -45,14 +45,12 @@ class LinkedReader(RowReader[Row]):
     """Read an inverse link of a score, bound to its background; subclasses solve it."""
 
     def __init__(self, inner: Reader, response: Response, *, block_rows: int = 256) -> None:
-        if inner.traits.background is None:
-            raise needs_rows(response.unit)
         traits, self.inner, self.response = inner.traits, inner, response
         self.traits = replace(
             traits.with_rounding(relative=traits.relative_rounding, floor=0.0),
             unit=response.unit,
             output_names=response.outputs or traits.output_names,
-            weights=normalised_weights(traits.weights, inner.traits.background.n_rows),
+            weights=normalised_weights(traits.weights, traits.reference.n_rows),
             own_call=response.call,
             offset=None,  # it would change the slope of the link
             block_rows=block_rows,
