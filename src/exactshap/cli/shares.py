@@ -188,7 +188,7 @@ def compare(
     write_outputs(result, out, picture, lambda result: result.plot(output=output).figure)
 
 
-def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, object]) -> Comparison | Cohorts:
+def _compared(first: Path, second: Path | None, by: str | None, settings: dict[str, Any]) -> Comparison | Cohorts:
     if (second is None) == (by is None):
         got = "Got neither" if by is None else "Got both"
         raise InputError("Compare A with B, or the groups of A with --by", got, "exactshap compare a.npz b.npz")

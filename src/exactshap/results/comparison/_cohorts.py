@@ -172,7 +172,24 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
 
 
 def by(explanation: ExplanationData, column: Any, *, bins: int = 4, drift: bool = False, **settings: Any) -> Cohorts:
-    """Compare the groups of an explanation with all other rows; see :meth:`exactshap.Explanation.by`."""
+    """Compare groups of these rows, each with all others.
+
+    Parameters
+    ----------
+    column : str, int or array of shape (n_rows,)
+        A column of the data, or a label for each row. Numbers and dates with more than ten values are cut at their quantiles.
+    bins : int, default=4
+        Into how many groups they are cut.
+    drift : bool, default=False
+        As of :meth:`compare`, for each group.
+    **settings
+        The others of :meth:`compare`, except ``labels``.
+
+    Returns
+    -------
+    cohorts : Cohorts
+        ``means``, ``cohorts[label]`` (a Comparison), ``to_frame()``, ``plot()``.
+    """
     name, cells, categories = _cells(explanation, column)
     cells = _of_numpy(cells)
     labels = np.asarray(_labels(cells, bins), object)

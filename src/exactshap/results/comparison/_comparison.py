@@ -208,7 +208,7 @@ class Comparison(PrintedTable):
 
 def compare(
     first: ExplanationData,
-    second: ExplanationData,
+    other: ExplanationData,
     *,
     labels: Sequence[str] = ("first", "second"),
     drift: bool = True,
@@ -217,17 +217,39 @@ def compare(
     n_permutations: int = 99,
     random_state: int = 0,
 ) -> Comparison:
-    """Compare the mean values of two explanations; see :meth:`exactshap.Explanation.compare`."""
-    _check(first, second, labels, level, n_bootstrap)
-    pair, generator = (first, second), checked_generator(random_state)
+    """Compare these rows' mean values with another explanation's, of the same index.
+
+    Parameters
+    ----------
+    other : Explanation
+        Differences are its means minus these.
+    labels : pair of str, default=("first", "second")
+        Names of the two.
+    drift : bool, default=True
+        Also split the MMD of their data over the players: beyond 5,000 rows from blocks of rows, which the notes say.
+    level : float, default=0.95
+        Of the intervals.
+    n_bootstrap : int, default=1000
+        Resamples of the rows.
+    n_permutations : int, default=99
+        Of the MMD's p-values.
+    random_state : int, default=0
+
+    Returns
+    -------
+    comparison : Comparison
+        ``difference``, ``intervals``, ``drift``, ``to_frame()``, ``plot()``.
+    """
+    _check(first, other, labels, level, n_bootstrap)
+    pair, generator = (first, other), checked_generator(random_state)
     spread = [bootstrap_deviations(one.values, n_bootstrap, generator, level) for one in pair]
     means = np.stack([one.values.mean(axis=0) for one in pair])
     difference = means[1] - means[0]
-    moved, notes = _data_drift(first, second, n_permutations, random_state) if drift else (None, ())
-    one, other = (str(label) for label in labels)
+    moved, notes = _data_drift(first, other, n_permutations, random_state) if drift else (None, ())
+    names = tuple(map(str, labels))
     return Comparison(
-        labels=(one, other),
-        n_rows=(first.n_rows, second.n_rows),
+        labels=names,  # type: ignore[arg-type]
+        n_rows=(first.n_rows, other.n_rows),
         feature_names=first.feature_names,
         output_names=first.output_names,
         unit=first.unit,
@@ -241,8 +263,8 @@ def compare(
         mean_intervals=np.stack([interval_around(mean, each, level) for mean, each in zip(means, spread, strict=True)]),
         level=level,
         drift=moved,
-        data=None if first.data is None or second.data is None else (first.data, second.data),
-        notes=(*_differing(first, second), *notes),
+        data=None if first.data is None or other.data is None else (first.data, other.data),
+        notes=(*_differing(first, other), *notes),
         backend=frame_kind(first.data),
         tolerance=max(float(one.tolerance.max(initial=0.0)) for one in pair),
     )

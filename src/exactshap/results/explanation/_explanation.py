@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from exactshap._runtime.types import Column
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.errors import InputError
+from exactshap.results import comparison
 from exactshap.results import data as forms
-from exactshap.results.data import ExplanationData, facts, headline, refuse_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from exactshap.results.comparison import Cohorts, Comparison
-    from exactshap.results.data import NamedValues
-    from exactshap.results.plots import PlotAccessor
-    from exactshap.results.reasons import Reasons
+from exactshap.results.data import ExplanationData, NamedValues, facts, headline, refuse_name
+from exactshap.results.explanation import _storage
+from exactshap.results.plots import PlotAccessor
+from exactshap.results.reasons import find_reasons
+from exactshap.results.report import write_card, write_report
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -209,136 +204,14 @@ class Explanation(ExplanationData):
         """Return the players by decreasing mean magnitude; several outputs need ``explanation.output(name).ranking()``."""
         return self.abs().mean().sort_values(ascending=False)
 
-    def compare(self, other: ExplanationData, **settings: Any) -> Comparison:
-        """Compare these rows' mean values with another explanation's, of the same index.
-
-        Parameters
-        ----------
-        other : Explanation
-            Differences are its means minus these.
-        labels : pair of str, default=("first", "second")
-            Names of the two.
-        drift : bool, default=True
-            Also split the MMD of their data over the players: beyond 5,000 rows from blocks of rows, which the notes say.
-        level : float, default=0.95
-            Of the intervals.
-        n_bootstrap : int, default=1000
-            Resamples of the rows.
-        n_permutations : int, default=99
-            Of the MMD's p-values.
-        random_state : int, default=0
-
-        Returns
-        -------
-        comparison : Comparison
-            ``difference``, ``intervals``, ``drift``, ``to_frame()``, ``plot()``.
-        """
-        from exactshap.results.comparison import compare
-
-        return compare(self, other, **settings)
-
-    def by(self, column: Any, **settings: Any) -> Cohorts:
-        """Compare groups of these rows, each with all others.
-
-        Parameters
-        ----------
-        column : str, int or array of shape (n_rows,)
-            A column of the data, or a label for each row. Numbers and dates with more than ten values are cut at their quantiles.
-        bins : int, default=4
-            Into how many groups they are cut.
-        drift : bool, default=False
-            As of :meth:`compare`, for each group.
-        **settings
-            The others of :meth:`compare`, except ``labels``.
-
-        Returns
-        -------
-        cohorts : Cohorts
-            ``means``, ``cohorts[label]`` (a Comparison), ``to_frame()``, ``plot()``.
-        """
-        from exactshap.results.comparison import by
-
-        return by(self, column, **settings)
-
-    def reasons(
-        self,
-        k: int = 3,
-        *,
-        adverse: str,
-        codes: Mapping[str, str] | None = None,
-        output: int | str | None = None,
-        background_values: np.ndarray | None = None,
-        n_bootstrap: int = 1000,
-        level: float = 0.95,
-        random_state: int = 0,
-        model_digest: str | None = None,
-    ) -> Reasons:
-        """Return the strongest adverse reasons of each row.
-
-        A value is a reason if it is adverse by more than its own error: rounding, and standard errors of sampled values.
-
-        Parameters
-        ----------
-        k : int, default=3
-            How many reasons a row has at most.
-        adverse : {"positive", "negative"}
-            Which values speak against the row: "positive" where the output is a risk, "negative" where it is a score.
-        codes : mapping of player to text, default=None
-            What stands for the players; those without a code are named.
-        output : int or str, default=None
-            Which of several outputs.
-        background_values : array of shape (n_background, n_rows, n_players[, n_outputs]), default=None
-            Of :meth:`exactshap.Explainer.background_values`: intervals of the reasons with other background rows of the same kind.
-        n_bootstrap, level, random_state : int, float and int, default=1000, 0.95 and 0
-            Of these intervals; the level is that of standard errors too.
-        model_digest : str, default=None
-            What identifies the model, such as the SHA-256 of its file; part of the hashes.
-
-        Returns
-        -------
-        reasons : Reasons
-            ``texts``, ``values``, ``decided``, ``hashes()``, ``to_frame()``, ``letter(path, i)``.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_diabetes
-        >>> from sklearn.svm import SVR
-        >>> from exactshap import explain
-        >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-        >>> reasons = explain(SVR(C=10.0).fit(X, y), X[:2], X[:50]).reasons(2, adverse="positive", codes={"bmi": "R4: weight"})
-        >>> reasons.texts.tolist(), reasons.decided.all()
-        ([['R4: weight', 's5'], ['sex', 's6']], np.True_)
-        """
-        from exactshap.results.reasons import find_reasons
-
-        return find_reasons(
-            self,
-            k,
-            adverse,
-            codes=codes,
-            output=output,
-            level=level,
-            model_digest=model_digest,
-            background_values=background_values,
-            n_bootstrap=n_bootstrap,
-            random_state=random_state,
-        )
+    compare, by, reasons = comparison.compare, comparison.by, find_reasons
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
     to_frame, to_shap, to_shapiq = forms.to_frame, forms.to_shap, forms.to_shapiq
     concat = classmethod(forms.concat)  # type: ignore[var-annotated]
     from_solution = classmethod(forms.from_solution)  # type: ignore[var-annotated]
-
-    def save(self, path: str | Path) -> None:
-        """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing.
-
-        Cells of ``data`` that such files cannot hold (intervals of ``pandas.cut``, tuples, objects) are written as the text that
-        pictures show.
-        """
-        from exactshap.results.explanation._storage import save
-
-        save(self, path)
+    save, report, model_card = _storage.save, write_report, write_card
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Explanation:
@@ -347,75 +220,9 @@ class Explanation(ExplanationData):
         ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are. None: 64 times
         the size of the file, at least 256 MiB and at most 8 GiB.
         """
-        from exactshap.results.explanation._storage import load
-
-        return load(path, cls, max_bytes=max_bytes)
+        return _storage.load(path, cls, max_bytes=max_bytes)
 
     @property
     def plot(self) -> PlotAccessor:
         """Plots: ``waterfall(i)``, ``beeswarm()``, ``bar()``, ``scatter(feature)``, ``interactions(i)``; each takes ``ax``."""
-        from exactshap.results.plots import PlotAccessor
-
         return PlotAccessor(self)
-
-    def model_card(
-        self,
-        path: str | Path,
-        *,
-        title: str | None = None,
-        data_name: str | None = None,
-        intended_use: str = "",
-        max_display: int = 10,
-    ) -> Path:
-        """Write a model card. It names data, value function, certificate, importances with intervals, and limits.
-
-        Parameters
-        ----------
-        path : str or Path
-            ``.md``, ``.html`` or, with WeasyPrint (``pip install "exactshap[pdf]"``), ``.pdf``.
-        title, data_name : str or None, default=None
-            Heading and name of the data; None for those of the explanation.
-        intended_use : str, default=""
-            What the model is for, in your words.
-        max_display : int, default=10
-            Features of the table of importances.
-        """
-        from exactshap.results.report import write_card
-
-        return write_card(self, path, title=title, data_name=data_name, intended_use=intended_use, max_display=max_display)
-
-    def report(
-        self,
-        path: str | Path,
-        *,
-        interactive: bool = False,
-        title: str | None = None,
-        data_name: str | None = None,
-        command: str | None = None,
-        target: Column = None,
-        max_display: int | None = None,
-        n_rows: int | None = None,
-        seed: int = 0,
-    ) -> Path:
-        """Write one HTML file: static, or a page that answers clicks.
-
-        Parameters
-        ----------
-        path : str or Path
-            Of the ``.html`` file.
-        interactive : bool, default=False
-            Whether the page answers clicks (with scripts, up to 10 MB).
-        title, data_name, command : str or None, default=None
-            Heading, name of the data, and the command that wrote the report; None for those of the explanation.
-        target : array of shape (n_rows,), or of the predictions' shape, optional
-            What was observed: the classes of a classifier, or numbers. Errors are in the unit of the target.
-        max_display, n_rows : int or None, default=None
-            Features of a picture and rows in detail of a static report; None for 10 and 5.
-        seed : int, default=0
-            Of the choice of rows where there are too many.
-        """
-        from exactshap.results.report import write_report
-
-        sizes = {name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None}
-        words = {"title": title, "data_name": data_name, "command": command}
-        return write_report(self, path, sizes, interactive=interactive, target=target, seed=seed, **words)

@@ -59,6 +59,11 @@ _AS_NPZ = "Save one with explanation.save('values.npz'), or exactshap explain MO
 
 
 def save(explanation: ExplanationData, path: str | Path) -> None:
+    """Write one whole ``.npz`` file of arrays and JSON, no pickle. A write that fails leaves nothing.
+
+    Cells of ``data`` that such files cannot hold (intervals of ``pandas.cut``, tuples, objects) are written as the text that
+    pictures show.
+    """
     check_suffix(
         path, (".npz",), "A saved explanation", "Name it .npz; explanation.to_frame() gives the values for other files"
     )

@@ -244,16 +244,53 @@ def _notes(one: Reasons, name: str) -> list[str]:
 
 def find_reasons(
     explanation: ExplanationData,
-    k: int,
-    adverse: str,
+    k: int = 3,
     *,
-    codes: Mapping[str, str] | None,
-    output: int | str | None,
-    level: float,
-    model_digest: str | None,
-    background_values: np.ndarray | None,
-    **resampling: Any,
+    adverse: str,
+    codes: Mapping[str, str] | None = None,
+    output: int | str | None = None,
+    background_values: np.ndarray | None = None,
+    n_bootstrap: int = 1000,
+    level: float = 0.95,
+    random_state: int = 0,
+    model_digest: str | None = None,
 ) -> Reasons:
+    """Return the strongest adverse reasons of each row.
+
+    A value is a reason if it is adverse by more than its own error: rounding, and standard errors of sampled values.
+
+    Parameters
+    ----------
+    k : int, default=3
+        How many reasons a row has at most.
+    adverse : {"positive", "negative"}
+        Which values speak against the row: "positive" where the output is a risk, "negative" where it is a score.
+    codes : mapping of player to text, default=None
+        What stands for the players; those without a code are named.
+    output : int or str, default=None
+        Which of several outputs.
+    background_values : array of shape (n_background, n_rows, n_players[, n_outputs]), default=None
+        Of :meth:`exactshap.Explainer.background_values`: intervals of the reasons with other background rows of the same kind.
+    n_bootstrap, level, random_state : int, float and int, default=1000, 0.95 and 0
+        Of these intervals; the level is that of standard errors too.
+    model_digest : str, default=None
+        What identifies the model, such as the SHA-256 of its file; part of the hashes.
+
+    Returns
+    -------
+    reasons : Reasons
+        ``texts``, ``values``, ``decided``, ``hashes()``, ``to_frame()``, ``letter(path, i)``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.svm import SVR
+    >>> from exactshap import explain
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> reasons = explain(SVR(C=10.0).fit(X, y), X[:2], X[:50]).reasons(2, adverse="positive", codes={"bmi": "R4: weight"})
+    >>> reasons.texts.tolist(), reasons.decided.all()
+    ([['R4: weight', 's5'], ['sex', 's6']], np.True_)
+    """
     rows = explanation if output is None else explanation.output(output)
     sign = _checked(rows, k, adverse, level)
     texts = _texts(rows.feature_names, codes)
@@ -264,7 +301,7 @@ def find_reasons(
         if output is not None and explanation.output_names is not None and by_row.ndim == 4:  # of all outputs
             by_row = by_row[..., place_of(output, explanation.output_names, "output")]
         by_row = checked_background_values(rows, by_row)
-        intervals, kept = _resampled(by_row, players, sign, level, **resampling)
+        intervals, kept = _resampled(by_row, players, sign, level, n_bootstrap, random_state)
     return Reasons(
         explanation=rows,
         adverse=adverse,
@@ -351,7 +388,7 @@ def _of_width(table: np.ndarray, k: int, empty: Any) -> np.ndarray:
 
 
 def _resampled(
-    by_background: np.ndarray, players: np.ndarray, sign: float, level: float, *, n_bootstrap: int, random_state: int
+    by_background: np.ndarray, players: np.ndarray, sign: float, level: float, n_bootstrap: int, random_state: int
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Return intervals (n_rows, k, 2) of reasons, and how many resamples keep them.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,36 @@ _OF_DATA = ("Data", "Background", "Data hash")
 def write_report(
     explanation: ExplanationData,
     path: str | Path,
-    sizes: Mapping[str, int],
     *,
-    interactive: bool,
-    target: Column,
-    **words: Any,
+    interactive: bool = False,
+    title: str | None = None,
+    data_name: str | None = None,
+    command: str | None = None,
+    target: Column = None,
+    max_display: int | None = None,
+    n_rows: int | None = None,
+    seed: int = 0,
 ) -> Path:
+    """Write one HTML file: static, or a page that answers clicks.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the ``.html`` file.
+    interactive : bool, default=False
+        Whether the page answers clicks (with scripts, up to 10 MB).
+    title, data_name, command : str or None, default=None
+        Heading, name of the data, and the command that wrote the report; None for those of the explanation.
+    target : array of shape (n_rows,), or of the predictions' shape, optional
+        What was observed: the classes of a classifier, or numbers. Errors are in the unit of the target.
+    max_display, n_rows : int or None, default=None
+        Features of a picture and rows in detail of a static report; None for 10 and 5.
+    seed : int, default=0
+        Of the choice of rows where there are too many.
+    """
     check_report_path(path)
+    sizes = {name: size for name, size in (("max_display", max_display), ("n_rows", n_rows)) if size is not None}
+    words: dict[str, Any] = {"title": title, "data_name": data_name, "command": command, "seed": seed}
     explanation = named_target(explanation, target)
     if interactive:
         from exactshap.results.report._interactive import render_interactive
@@ -141,12 +163,24 @@ def write_card(
     explanation: ExplanationData,
     path: str | Path,
     *,
-    title: str | None,
-    data_name: str | None,
-    intended_use: str,
-    max_display: int,
+    title: str | None = None,
+    data_name: str | None = None,
+    intended_use: str = "",
+    max_display: int = 10,
 ) -> Path:
-    """Write a model card as ``.md``, ``.html`` or ``.pdf``; see :meth:`exactshap.Explanation.model_card`."""
+    """Write a model card. It names data, value function, certificate, importances with intervals, and limits.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.md``, ``.html`` or, with WeasyPrint (``pip install "exactshap[pdf]"``), ``.pdf``.
+    title, data_name : str or None, default=None
+        Heading and name of the data; None for those of the explanation.
+    intended_use : str, default=""
+        What the model is for, in your words.
+    max_display : int, default=10
+        Features of the table of importances.
+    """
     check_suffix(path, (".md", ".html", ".htm", ".pdf"), "A model card", "Name it .md, .html or .pdf")
     if explanation.n_rows == 0:
         raise InputError("A model card needs at least one row", "Got an explanation of 0 rows")
