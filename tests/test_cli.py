@@ -676,8 +676,8 @@ def test_hsic_needs_a_target_that_is_there(samples, capsys):
 
 
 def test_large_values_are_printed_in_full():
-    table = commands._table(linear(np.array([[27640.0, 1.0], [1.0, 2.0]]), names=["amount", "age"]), "")
-    cells = list(table.columns[1].cells)
+    table = commands._table(linear(np.array([[27640.0, 1.0], [1.0, 2.0]]), names=["amount", "age"]))
+    cells = [line.split()[1] for line in table.splitlines()[1:]]
     assert re.fullmatch(r"\d,\d{3}|\d\d,\d{3}", cells[0]), cells
     assert "e" not in "".join(cells)
 

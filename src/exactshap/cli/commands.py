@@ -15,7 +15,7 @@ from exactshap._runtime.files import open_regular
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
-from exactshap._runtime.words import in_words
+from exactshap._runtime.words import in_words, more_than, table_text
 from exactshap.cli import _options as options
 from exactshap.cli._io import TABLES, as_options, check_target, console, take_columns, write_table
 from exactshap.cli._work import Task, command_line
@@ -270,38 +270,28 @@ def app(
 
 def show_explanation(explanation: exactshap.Explanation) -> None:
     """Print a summary and a table of the strongest features."""
-    from exactshap.results.data import counted
-
     screen = console()
     screen.print(as_options(repr(explanation)))
     views = [("", explanation)]
     if explanation.output_names is not None:
         views = [(f", output {name!r}", explanation.output(k)) for k, name in enumerate(explanation.output_names)]
-    for name, view in views:
-        if view.n_rows:
-            screen.print()
-            screen.print(_table(view, name))
+    for name, view in views if explanation.n_rows else ():
+        screen.print(f"\nvalues of {view.n_players} features{name}\n{_table(view)}")
         if view.n_players > _SHOWN:
-            screen.print(f"{counted(view.n_players - _SHOWN, 'feature')} with smaller values not shown")
+            screen.print(more_than(_SHOWN, view.n_players, "with smaller values not shown"))
 
 
-def _table(view: exactshap.Explanation, name: str) -> Any:
+def _table(view: exactshap.Explanation) -> str:
     import numpy as np
-    from rich.table import Table
 
     from exactshap.results.data import readable, without_noise
 
-    table = Table(title=f"values of {view.n_players} features{name}", title_justify="left")
-    table.add_column("feature")
-    for heading in ("mean |value|", "mean", "lowest", "highest"):
-        table.add_column(heading, justify="right")
     largest = view.tolerance.max()
     view = readable(view)
-    strength = np.abs(view.values).mean(axis=0)
+    strength, rows = np.abs(view.values).mean(axis=0), []
     for j in np.argsort(-strength, kind="stable")[:_SHOWN]:
         values = view.values[:, j]
         numbers = without_noise(np.array([strength[j], values.mean(), values.min(), values.max()]), largest)
-        table.add_row(
-            view.feature_names[j], *(in_words(number, largest=float(np.abs(view.values).max())) for number in numbers)
-        )
-    return table
+        words = (in_words(number, largest=float(np.abs(view.values).max())) for number in numbers)
+        rows.append([view.feature_names[j], *words])
+    return table_text(["feature", "mean |value|", "mean", "lowest", "highest"], rows)

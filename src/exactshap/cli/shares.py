@@ -20,9 +20,8 @@ from exactshap.errors import InputError
 
 if TYPE_CHECKING:
     from exactshap.results.comparison import Cohorts, Comparison
-    from exactshap.results.decomposition import Decomposition, PairwiseDecomposition
+    from exactshap.results.decomposition import PairwiseDecomposition
 
-_ROWS_SHOWN = 15
 _PICTURES = (".png", ".svg", ".pdf")
 
 Kernel = Annotated[str, typer.Option(help="Kernel of numeric columns: rbf, laplacian or cauchy. Text columns are categorical.")]
@@ -109,7 +108,7 @@ def r2(
         random_state=seed,
         n_jobs=jobs,
     )
-    _show(shares, "feature")
+    console().print(repr(shares))
     write_outputs(shares, out, picture, _figure)
 
 
@@ -230,31 +229,13 @@ def _finish(
     samples: tuple[Any, Any] | None = None,
     labels: tuple[str, str] = ("", ""),
 ) -> None:
-    _show(shares, "column")
+    console().print(repr(shares))
     write_outputs(shares, chosen.out, chosen.picture, lambda shares: _figure(shares, samples, labels))
     if chosen.report is not None:
         from exactshap.results.report import write_shares_report
 
         write_shares_report(shares, chosen.report, title=title, samples=samples, labels=labels, command=command_line())
         console().print(f"report written to {chosen.report}")
-
-
-def _show(shares: Decomposition, noun: str) -> None:
-    """Print a summary line and a table of columns by decreasing share."""
-    from rich.table import Table
-
-    from exactshap.results.data import counted
-
-    screen, (headings, rows) = console(), shares.rows(noun)
-    screen.print("; ".join(shares.facts()))
-    table = Table(title=f"shares of {len(rows)} {noun}s", title_justify="left")
-    for k, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if k else "left")
-    for row in rows[:_ROWS_SHOWN]:
-        table.add_row(*row)
-    screen.print(table)
-    if len(rows) > _ROWS_SHOWN:
-        screen.print(f"{counted(len(rows) - _ROWS_SHOWN, noun)} with smaller shares not shown")
 
 
 def _check_targets(out: Path | None, picture: Path | None, report: Path | None = None) -> None:
