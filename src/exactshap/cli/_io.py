@@ -9,7 +9,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -87,22 +87,13 @@ def as_options(text: str) -> str:
     return text
 
 
-def console() -> Any:
-    """Return a rich console that prints text literally. Names of columns may hold markup or escape characters."""
-    from rich.console import Console
-
-    class Screen(Console):
-        def render(self, *arguments: Any, **settings: Any) -> Iterator[Any]:
-            # Cleans text from files, not rich's own escapes
-            for segment in super().render(*arguments, **settings):
-                yield segment if segment.control else segment._replace(text=printable(segment.text))
-
-        def on_broken_pipe(self) -> None:
-            # Such as of ``| head``: what follows is printed to nobody, and files are written
-            self.quiet = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    return Screen(markup=False, highlight=False, soft_wrap=True)
+def say(text: str) -> None:
+    """Print a text literally. Names of columns may hold escape characters."""
+    try:
+        print(printable(text), flush=True)
+    except BrokenPipeError:
+        # Such as of ``| head``: what follows is printed to nobody, and files are written
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @without_collection
@@ -280,7 +271,7 @@ def load_model(path: Path, *, allow_pickle: bool = False, trust: bool = False, n
 
         model = trees.load(path, n_stages=n_stages)
         if model.reading:  # which rounds were read, if not all
-            console().print(f"{path.name}: {model.reading}; --n-stages reads another number\n")
+            say(f"{path.name}: {model.reading}; --n-stages reads another number\n")
         return model
     raise ModelFormatError(
         f"{path.name} is not a model file that can be read",

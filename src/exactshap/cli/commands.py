@@ -17,7 +17,7 @@ from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
 from exactshap._runtime.words import in_words, more_than, table_text
 from exactshap.cli import _options as options
-from exactshap.cli._io import TABLES, as_options, check_target, console, take_columns, write_table
+from exactshap.cli._io import TABLES, as_options, check_target, say, take_columns, write_table
 from exactshap.cli._work import Task, command_line
 from exactshap.errors import InputError
 
@@ -44,7 +44,7 @@ def demo(
     explanation = Explainer(model, background, feature_names=data.feature_names, n_jobs=-1)(data.data)
     show_explanation(explanation)
     explanation.report(out, data_name="diabetes (scikit-learn)", command=command_line())
-    console().print(f"\nreport written to {out}: open it in a browser\nyour own model: exactshap explain model.skops data.csv")
+    say(f"\nreport written to {out}: open it in a browser\nyour own model: exactshap explain model.skops data.csv")
 
 
 def versions() -> None:
@@ -100,7 +100,6 @@ def explain(
         check_report_path(report)
     explanation = task.explain(index, order)
     show_explanation(explanation)
-    screen = console()
     if output is not None:
         if output.suffix.lower() == ".npz":
             explanation.save(output)
@@ -108,10 +107,10 @@ def explain(
             from exactshap.scale import output_columns
 
             write_table(output_columns(explanation, task.kept_columns()), output)
-        screen.print(f"\nvalues written to {output}")
+        say(f"\nvalues written to {output}")
     if report is not None:
         explanation.report(report, data_name=task.file.name, command=command_line(), seed=seed)
-        screen.print(f"\nreport written to {report}")
+        say(f"\nreport written to {report}")
 
 
 def _stream_files(task: Task, output: Path | None, report: Path | None, **settings: Any) -> None:
@@ -124,7 +123,7 @@ def _stream_files(task: Task, output: Path | None, report: Path | None, **settin
         what = "A folder of files has no report"
         raise InputError(what, f"Got --report {report}", "Explain one file")
     settings |= {"keep": task.keep, "drop": task.drop, "offset": task.offset}
-    console().print(repr(explain_dataset(task.without_data(), task.file, output, **settings)))
+    say(repr(explain_dataset(task.without_data(), task.file, output, **settings)))
 
 
 @options.takes_task("offset", "jobs", "rows", instead=options.SAVED)
@@ -158,7 +157,7 @@ def report(
         seed=seed,
         interactive=interactive,
     )
-    console().print(f"{explanation.certificate()}\nreport written to {out}")
+    say(f"{explanation.certificate()}\nreport written to {out}")
 
 
 def _comparable_target(explanation: exactshap.Explanation, target: Column) -> Any:
@@ -168,7 +167,7 @@ def _comparable_target(explanation: exactshap.Explanation, target: Column) -> An
     try:
         observe(explanation, target)
     except InputError as error:
-        console().print(f"The report has no errors of the prediction. {error}")
+        say(f"The report has no errors of the prediction. {error}")
         return None
     return target
 
@@ -196,9 +195,8 @@ def check(
         if (table := as_table(X)).n_rows > rows:
             X = table.take(np.sort(np.random.default_rng(seed).choice(table.n_rows, rows, replace=False))).native
         verification = explainer.verify(X, n_masks=masks, random_state=seed, offset=task.offset)
-    screen = console()
-    screen.print(repr(explainer))
-    screen.print(str(verification))
+    say(repr(explainer))
+    say(str(verification))
     if not verification.passed:
         raise typer.Exit(1)
 
@@ -240,15 +238,14 @@ def reasons(
         with open_regular(task.model) as file:
             settings["model_digest"] = hashlib.file_digest(file, "sha256").hexdigest()
         found = explainer(X).reasons(k, **settings)
-    screen = console()
-    screen.print(repr(found))
+    say(repr(found))
     if out is not None:
         write_table(frame_of(found.explanation.data, {**task.kept_columns(), **found.columns()}, None), out)
-        screen.print(f"table written to {out}")
+        say(f"table written to {out}")
     if letter is not None:
         rows = found.explanation.n_rows
         which = f"letter of row {task.row_numbers[0]}, the first of {rows:,}," if rows > 1 else "letter"
-        screen.print(f"{which} written to {found.letter(letter)}")
+        say(f"{which} written to {found.letter(letter)}")
 
 
 @options.takes_task()
@@ -264,21 +261,19 @@ def app(
     rows = take_columns(task.table.native, task.drop, what=task.file.name)
     model = task.read_model()
     what_if = WhatIf(model, rows, task.read_background(model), **task.settings)
-    screen = console()
-    run_app(what_if, port=port, open_browser=browser, ready=lambda address: screen.print(f"open {address}\nCtrl-C ends it"))
+    run_app(what_if, port=port, open_browser=browser, ready=lambda address: say(f"open {address}\nCtrl-C ends it"))
 
 
 def show_explanation(explanation: exactshap.Explanation) -> None:
     """Print a summary and a table of the strongest features."""
-    screen = console()
-    screen.print(as_options(repr(explanation)))
+    say(as_options(repr(explanation)))
     views = [("", explanation)]
     if explanation.output_names is not None:
         views = [(f", output {name!r}", explanation.output(k)) for k, name in enumerate(explanation.output_names)]
     for name, view in views if explanation.n_rows else ():
-        screen.print(f"\nvalues of {view.n_players} features{name}\n{_table(view)}")
+        say(f"\nvalues of {view.n_players} features{name}\n{_table(view)}")
         if view.n_players > _SHOWN:
-            screen.print(more_than(_SHOWN, view.n_players, "with smaller values not shown"))
+            say(more_than(_SHOWN, view.n_players, "with smaller values not shown"))
 
 
 def _table(view: exactshap.Explanation) -> str:

@@ -14,7 +14,7 @@ from exactshap._runtime.files import atomic_write
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Foreign
 from exactshap.cli import _options as options
-from exactshap.cli._io import TABLES, check_target, column_names, console, load_model, read_table, take_columns, write_table
+from exactshap.cli._io import TABLES, check_target, column_names, load_model, read_table, say, take_columns, write_table
 from exactshap.cli._work import command_line
 from exactshap.errors import InputError
 
@@ -108,7 +108,7 @@ def r2(
         random_state=seed,
         n_jobs=jobs,
     )
-    console().print(repr(shares))
+    say(repr(shares))
     write_outputs(shares, out, picture, _figure)
 
 
@@ -175,7 +175,7 @@ def compare(
     _check_targets(out, picture, report)
     output = None if model_output is None else options.output_choice(model_output)
     result = _compared(first, second, by, {"drift": drift, "level": level, "n_bootstrap": bootstrap, "random_state": seed})
-    console().print(repr(result))
+    say(repr(result))
     if report is not None:
         from exactshap.results.comparison import Comparison
 
@@ -183,7 +183,7 @@ def compare(
             raise InputError("--report compares two explanations", "Got --by", "Leave --report out, or pass A and B")
         result.report(report, threshold=threshold, command=command_line())
         changed = ", ".join(result.changed(threshold)) or "none"
-        console().print(f"report written to {report}; changed beyond the threshold: {changed}")
+        say(f"report written to {report}; changed beyond the threshold: {changed}")
     write_outputs(result, out, picture, lambda result: result.plot(output=output).figure)
 
 
@@ -229,13 +229,13 @@ def _finish(
     samples: tuple[Any, Any] | None = None,
     labels: tuple[str, str] = ("", ""),
 ) -> None:
-    console().print(repr(shares))
+    say(repr(shares))
     write_outputs(shares, chosen.out, chosen.picture, lambda shares: _figure(shares, samples, labels))
     if chosen.report is not None:
         from exactshap.results.report import write_shares_report
 
         write_shares_report(shares, chosen.report, title=title, samples=samples, labels=labels, command=command_line())
-        console().print(f"report written to {chosen.report}")
+        say(f"report written to {chosen.report}")
 
 
 def _check_targets(out: Path | None, picture: Path | None, report: Path | None = None) -> None:
@@ -248,11 +248,11 @@ def write_outputs(result: Foreign, out: Path | None, picture: Path | None, draw:
     """Write the table and the picture that the options ask for."""
     if out is not None:
         write_table(result.to_frame(), out)
-        console().print(f"table written to {out}")
+        say(f"table written to {out}")
     if picture is not None:
         with atomic_write(picture) as draft:
             draw(result).savefig(draft, format=picture.suffix.lower().removeprefix("."), dpi=150)
-        console().print(f"picture written to {picture}")
+        say(f"picture written to {picture}")
 
 
 def _figure(shares: Foreign, samples: tuple[Any, Any] | None = None, labels: tuple[str, str] = ("", "")) -> Any:
