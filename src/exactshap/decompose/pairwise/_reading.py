@@ -312,15 +312,8 @@ def _median_distance(columns: np.ndarray, metric: str) -> float:
     squared, n = metric == "euclidean", columns.shape[1]
     distances = np.zeros(n * (n - 1) // 2)
     add_all_distances(np.ascontiguousarray(columns, dtype=float), np.ones(len(columns)), squared, distances)
+    if not distances.any():
+        return 1.0
+    distances = np.sqrt(distances) if squared else distances
     # Many ties make the median 0, which is no bandwidth: then the median of rows that differ.
-    return _median(distances, squared) or _median(distances[distances > 0], squared) or 1.0
-
-
-def _median(numbers: np.ndarray, squared: bool) -> float:
-    """Return the median, or that of the square roots. NumPy's own looks for NaN as well and takes ten times as long."""
-    if not len(numbers):
-        return 0.0
-    middle, root = len(numbers) // 2, math.sqrt if squared else float
-    numbers.partition(middle)
-    # After a partition the lower middle is the largest of the first half.
-    return root(numbers[middle]) if len(numbers) % 2 else 0.5 * (root(numbers[:middle].max()) + root(numbers[middle]))
+    return float(np.median(distances)) or float(np.median(distances[distances > 0]))
