@@ -16,7 +16,6 @@ from exactshap.readers._base import warn_of_rounding as warn_of_rounding
 from exactshap.readers._delegating import AffineReader as AffineReader
 from exactshap.readers._delegating import DelegatingReader
 from exactshap.readers._delegating import TransformedReader as TransformedReader
-from exactshap.readers._delegating import of_transformed as of_transformed
 from exactshap.readers._delegating import read_live as read_live
 from exactshap.readers._delegating import reader_for as reader_for
 from exactshap.readers._delegating import require_all_columns as require_all_columns
@@ -34,9 +33,9 @@ from exactshap.readers._registry import read, register
 from exactshap.readers._registry import read_every_class as read_every_class
 from exactshap.readers._registry import registered as registered
 from exactshap.readers._registry import require_own_prediction as require_own_prediction
+from exactshap.readers._request import Columns as Columns
 from exactshap.readers._request import Request
 from exactshap.readers._request import choose_value_function as choose_value_function
-from exactshap.readers._request import names_of as names_of
 from exactshap.readers._request import players_of as players_of
 from exactshap.readers._request import select_outputs as select_outputs
 from exactshap.readers._state import ModelState as ModelState

@@ -14,7 +14,7 @@ from exactshap._runtime.machine import clocked
 from exactshap.frames import Table
 from exactshap.games import Game, LiveGame, ProductGame, affine, with_equal_shares
 from exactshap.readers._base import Reader, among_all
-from exactshap.readers._request import NoConditionalMeans, Request
+from exactshap.readers._request import Columns, NoConditionalMeans, Request
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
@@ -129,7 +129,30 @@ def _scaled_bound(bound: Callable[[Any], Any], factor: float, delta: Any) -> Any
 
 
 class TransformedReader(DelegatingReader):
-    """Explain by a reader of transformed rows, with their columns grouped by input column."""
+    """Explain by a reader of transformed rows, with their columns grouped by input column.
+
+    ``read(request)`` reads the model that takes what ``rows`` returns; ``owners`` are the input columns of its columns.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Request], Reader],
+        request: Request,
+        columns: Columns,
+        owners: np.ndarray,
+        background: Table | None,
+        **own: Any,
+    ) -> None:
+        rows = None if background is None else self.rows(background)
+        super().__init__(
+            read_live(read, _of_transformed(request, rows, columns, owners)),
+            feature_names=columns.names,
+            players=columns.players,
+            player_names=columns.player_names,
+            background=background,
+            weights=request.weights,
+            **own,
+        )
 
     def memory(self, n_rows: int, order: int) -> float:
         # What is made of the rows, with room for a few tables on the way.
@@ -150,24 +173,17 @@ def require_all_columns(request: Request, columns: Sequence[int], n_columns: int
         raise NoConditionalMeans
 
 
-def of_transformed(
-    request: Request,
-    background: Table | None,
-    names: tuple[str, ...],
-    players: tuple[tuple[int, ...], ...],
-    player_names: tuple[str, ...],
-    owners: np.ndarray,
-) -> Request:
-    """Return the request to the reader of transformed rows; ``owners`` are the input columns of theirs."""
-    require_all_columns(request, owners.tolist(), len(names))
+def _of_transformed(request: Request, background: Table | None, columns: Columns, owners: np.ndarray) -> Request:
+    """Return the request to the reader of transformed rows."""
+    require_all_columns(request, owners.tolist(), len(columns.names))
     # A player is a set of input columns; the model behind sees the transformed columns that these are made into.
     transformed = tuple(
-        (name, tuple(int(place) for place in np.flatnonzero(np.isin(owners, columns))))
-        for name, columns in zip(player_names, players, strict=True)
+        (name, tuple(int(place) for place in np.flatnonzero(np.isin(owners, members))))
+        for name, members in zip(columns.player_names, columns.players, strict=True)
     )
     # A column that becomes several (one-hot, splines) gives each of them its name and a number.
     one_to_one = len(set(owners.tolist())) == len(owners)
-    inner = tuple(names[owner] + ("" if one_to_one else f" [{place}]") for place, owner in enumerate(owners))
+    inner = tuple(columns.names[owner] + ("" if one_to_one else f" [{place}]") for place, owner in enumerate(owners))
     # ``groups`` name input columns: players, which replace them, are made of transformed ones.
     return replace(request, background=background, groups=None, players=transformed, feature_names=inner)
 

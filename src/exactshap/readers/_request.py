@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,6 +105,24 @@ class Request:
         select_outputs(names, self.output, owner=owner)
 
 
+class Columns(NamedTuple):
+    """Hold the names of a model's columns, and the columns and names of its players."""
+
+    names: tuple[str, ...]
+    players: tuple[tuple[int, ...], ...]
+    player_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> Columns:
+        """Return the columns under the user's settings; ``owner`` is the model, for messages.
+
+        >>> Columns.of(Request(groups={"place": ["x0", "x2"]}), None, 3, "SVR")
+        Columns(names=('x0', 'x1', 'x2'), players=((0, 2), (1,)), player_names=('place', 'x1'))
+        """
+        names = _names(request, fitted, n_columns, owner)
+        return cls(names, *players_of(request, names))
+
+
 class NoConditionalMeans(Exception):
     """Say that conditional means must be those of the whole model's predictions.
 
@@ -168,12 +186,8 @@ def choose_value_function(request: Request, supported: tuple[str, ...], default:
     return name
 
 
-def names_of(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
-    """Return the names of the model, the user or the background, or x0, x1, ...
-
-    >>> names_of(Request(), None, 2, "SVR")
-    ('x0', 'x1')
-    """
+def _names(request: Request, fitted: tuple[str, ...] | None, n_columns: int, owner: str) -> tuple[str, ...]:
+    """Return the names of the model, the user or the background, or x0, x1, ..."""
     if fitted is not None:
         return fitted
     if request.feature_names is not None:

@@ -14,7 +14,7 @@ from exactshap._runtime.progress import Calls
 from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, check_columns, with_unique_index
-from exactshap.readers._request import Request, choose_value_function, names_of, players_of, select_outputs
+from exactshap.readers._request import Columns, Request, choose_value_function, select_outputs
 
 # Games that replace nothing by background rows.
 _WITHOUT_BACKGROUND = ("functional", "normalized", "path_dependent")
@@ -324,8 +324,7 @@ class Traits:
             Other fields: ``unit``, ``output_names``, ``rounding`` ...
         """
         name = model_name or type(model).__name__
-        feature_names = names_of(request, names or fitted_names, n_columns, name)
-        players, player_names = players_of(request, feature_names)
+        columns = Columns.of(request, names or fitted_names, n_columns, name)
         value_function = choose_value_function(request, value_functions, default, owner=name)
         background = request.background
         if background is not None:
@@ -334,10 +333,10 @@ class Traits:
         return cls(
             model=model,
             model_name=name,
-            feature_names=feature_names,
+            feature_names=columns.names,
             fitted_names=fitted_names,
-            players=players,
-            player_names=player_names,
+            players=columns.players,
+            player_names=columns.player_names,
             value_function=value_function,
             background=background,
             weights=request.weights,

@@ -24,7 +24,7 @@ from exactshap.errors import (
 )
 from exactshap.frames import Table, as_table, check_columns, warn_of_other_order
 from exactshap.games import player_of_columns
-from exactshap.readers import Request, known_class, names_of, players_of, require_own_prediction
+from exactshap.readers import Columns, Request, known_class, require_own_prediction
 from exactshap.results.decomposition import Decomposition, check_residual
 from exactshap.trees import FlatTrees, TreeModel, convert, margin
 from exactshap.trees.ensemble import encode, largest_sum, readable
@@ -270,8 +270,8 @@ def problem_of(
         warn(ensemble.offset_note, ExplanationWarning)
     table, fitted = as_table(X), ensemble.feature_names
     table = check_columns(table, fitted, ensemble.n_features, owner=ensemble.name)
-    names = names_of(Request(), fitted or table.names, ensemble.n_features, ensemble.name)
-    players, player_names = players_of(Request(groups=groups), names)
+    request, n_features = Request(groups=groups), ensemble.n_features
+    _, players, player_names = Columns.of(request, fitted or table.names, n_features, ensemble.name)
     target, weights = target_of(model, y, table), weights_of(sample_weight, table)
     do = "Refit with constant leaves, or explain predictions: Explainer(model, background)"
     ensemble.require_constant_leaves(f"game of {statistic}", do)

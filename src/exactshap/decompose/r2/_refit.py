@@ -23,7 +23,7 @@ from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import EPS, R2Decomposition, Target, check_seconds, require_variation, target_of, weights_of
 from exactshap.errors import InputError, UnsupportedModelError
 from exactshap.frames import as_table
-from exactshap.readers import Request, names_of, players_of
+from exactshap.readers import Columns, Request
 from exactshap.results.decomposition import check_residual, frame_kind
 
 EXACT_PLAYERS = 25  # 2^25 subsets are some 20 s
@@ -220,8 +220,7 @@ def _prepare(
         raise UnsupportedModelError("The game of refits is that of ordinary least squares", got, do)
     table = as_table(X)
     numbers = table.finite("X", "LinearRegression")
-    names = names_of(Request(), table.names, table.n_columns, "LinearRegression")
-    players, player_names = players_of(Request(groups=groups), names)
+    _, players, player_names = Columns.of(Request(groups=groups), table.names, table.n_columns, "LinearRegression")
     order = [column for columns in players for column in columns]
     start = np.concatenate([[0], np.cumsum([len(columns) for columns in players])]).astype(np.int64)
     target, weights = target_of(None, y, table), weights_of(sample_weight, table)

@@ -217,7 +217,7 @@ class MonomialTerms:
         return tuple(tuple(int(j) for j in np.flatnonzero(row)) for row in self.powers)
 
     def evaluate(self, rows: np.ndarray) -> np.ndarray:
-        table, values = power_table(rows, int(self.powers.max(initial=0))), np.ones((len(rows), len(self.powers)))
+        table, values = power_table(rows, self.powers), np.ones((len(rows), len(self.powers)))
         for j in range(self.powers.shape[1]):
             values *= table[:, j, self.powers[:, j]]
         return values[:, :, None] * self.coefficients
@@ -248,8 +248,9 @@ class MonomialTerms:
         return replace(terms, moments=weighted_mean(absent, reference, len(chosen) * 2**k * max(k, 1)))
 
 
-def power_table(rows: np.ndarray, degree: int) -> np.ndarray:
-    """Return x^0, ..., x^degree of every column, (n_rows, n_columns, degree + 1)."""
+def power_table(rows: np.ndarray, powers: np.ndarray) -> np.ndarray:
+    """Return x^0, ..., x^degree of every column, up to the largest of the powers: (n_rows, n_columns, degree + 1)."""
+    degree = int(powers.max(initial=0))
     table = np.ones((*rows.shape, degree + 1))
     for power in range(degree):
         table[:, :, power + 1] = table[:, :, power] * rows
@@ -280,7 +281,7 @@ class _MonomialsOfSize:
 
     def factors(self, rows: np.ndarray) -> np.ndarray:
         """Return the factor of each player, of shape (n_rows, n_terms, k)."""
-        table = power_table(rows, int(self.powers.max(initial=0)))
+        table = power_table(rows, self.powers)
         factors = table[:, self.columns[..., 0], self.powers[..., 0]]
         for q in range(1, self.columns.shape[2]):
             factors = factors * table[:, self.columns[..., q], self.powers[..., q]]

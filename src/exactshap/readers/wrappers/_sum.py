@@ -14,6 +14,7 @@ from exactshap.errors import ExactshapError, UnsupportedStructureError
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import SumGame, weighted_sum
 from exactshap.readers import (
+    Columns,
     Outputs,
     OwnCall,
     Reader,
@@ -22,8 +23,6 @@ from exactshap.readers import (
     SecondReading,
     Traits,
     fitted_names,
-    names_of,
-    players_of,
     read_live,
     require_all_columns,
 )
@@ -78,10 +77,9 @@ def request_of_sum(model: Model, request: Request) -> Request:
         )
     if background is not None:
         background = check_columns(background, names, n_columns, owner=owner, what="background")
-    all_names = names_of(request, names, n_columns, owner)
-    players, player_names = players_of(request, all_names)
-    named = tuple(zip(player_names, players, strict=True))
-    return replace(request, background=background, groups=None, players=named, feature_names=all_names)
+    columns = Columns.of(request, names, n_columns, owner)
+    named = tuple(zip(columns.player_names, columns.players, strict=True))
+    return replace(request, background=background, groups=None, players=named, feature_names=columns.names)
 
 
 def name_of_sum(model: Model, readers: Iterable[Reader]) -> str:

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import ExactnessError, UnknownNameError, UnsupportedModelError, UnsupportedStructureError
 from exactshap.frames import Table
-from exactshap.readers import Reader, Request, joined_outputs, raise_not_fitted
+from exactshap.readers import DelegatingReader, Reader, Request, joined_outputs, raise_not_fitted
 from exactshap.readers.wrappers.sklearn_pipeline import PipelineReader
 
 # Background rows on which the inner model is compared with the whole
@@ -88,9 +88,8 @@ class FlamlReader(PipelineReader):
         assert request.background is not None
         self._require_same_answers(inside, request.background.take(slice(0, CHECKED_ROWS)))
 
-    def predict(self, X: Table) -> np.ndarray:
-        # Not as a pipeline, whose other calls are compared: AutoML's are, with those of the model inside.
-        return self.inner.predict(self.rows(X))
+    # Not a pipeline's, which compares other calls: AutoML's are compared below
+    predict = DelegatingReader.predict
 
     def _require_same_answers(self, inside: Model, rows: Table) -> None:
         """Compare predictions of the explained model and of the one passed."""

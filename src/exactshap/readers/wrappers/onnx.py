@@ -13,7 +13,7 @@ from exactshap._runtime.types import Model
 from exactshap.errors import ExactnessError, InputError
 from exactshap.frames import Table, as_table, check_columns
 from exactshap.games import player_of_columns
-from exactshap.readers import Reader, Request, SecondReading, TransformedReader, names_of, of_transformed, players_of, read_live
+from exactshap.readers import Columns, Reader, Request, SecondReading, TransformedReader
 from exactshap.readers import read as read_any
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Solution
@@ -31,42 +31,30 @@ def read(model: Model, request: Request) -> Reader:
     file = model if isinstance(model, OnnxFile) else OnnxFile(model)
     inputs = file.inputs(None if request.background is None else request.background.n_columns)
     n_columns = sum(width for _, _, width in inputs)
-    names = names_of(request, column_names(inputs), n_columns, file.name)
-    players, player_names = players_of(request, names)
+    columns = Columns.of(request, column_names(inputs), n_columns, file.name)
     # What one player holds may be mixed
-    parts = file.split(n_columns, player_of_columns(players, n_columns).tolist())
-    return OnnxReader(file, parts, request, names, players, player_names)
+    parts = file.split(n_columns, player_of_columns(columns.players, n_columns).tolist())
+    return OnnxReader(file, parts, request, columns)
 
 
 class OnnxReader(TransformedReader):
     """Explain the scores of the model inside, its columns grouped by input column."""
 
-    def __init__(
-        self,
-        file: OnnxFile,
-        parts: Parts,
-        request: Request,
-        names: tuple[str, ...],
-        players: tuple[tuple[int, ...], ...],
-        player_names: tuple[str, ...],
-    ) -> None:
+    def __init__(self, file: OnnxFile, parts: Parts, request: Request, columns: Columns) -> None:
         self._parts, self._runs, self._is_transformed = parts, file.is_run_by, parts.core.is_transformed
         fitted = column_names(parts.inputs)
         background = request.background
         if background is not None:
-            background = check_columns(background, fitted, len(names), owner=file.name, what="background")
-        rows = None if background is None else self.rows(background)
-        inner = of_transformed(request, rows, names, players, player_names, parts.owners)
+            background = check_columns(background, fitted, len(columns.names), owner=file.name, what="background")
         super().__init__(
-            read_live(functools.partial(read_any, parts.core), inner),
+            functools.partial(read_any, parts.core),
+            request,
+            columns,
+            parts.owners,
+            background,
             model=file,
             model_name=file.name,
-            feature_names=names,
             fitted_names=fitted,
-            players=players,
-            player_names=player_names,
-            background=background,
-            weights=request.weights,
             own_call=None,
             second_reading=functools.partial(
                 SecondReading, gap="they come from a file, without the library that could dump them"

@@ -15,6 +15,7 @@ from exactshap.errors import ExactnessError, InputError, UnsupportedStructureErr
 from exactshap.frames import Table, as_table
 from exactshap.games import player_of_columns
 from exactshap.readers import (
+    Columns,
     DelegatingReader,
     OwnCall,
     Reader,
@@ -23,10 +24,6 @@ from exactshap.readers import (
     fitted_names,
     joined_outputs,
     library_class,
-    names_of,
-    of_transformed,
-    players_of,
-    read_live,
     require_fitted,
     sklearn_name,
     writes_to_rows,
@@ -168,37 +165,23 @@ class PipelineReader(TransformedReader):
         own = [_whole(step) for step in front]
         fitted, n_columns = fitted_names(own[0]), _n_columns(own[0], request)
         model_name = " + ".join(type(step).__name__ for step in (*own, *tail))
-        feature_names = names_of(request, fitted, n_columns, model_name)
-        players, player_names = players_of(request, feature_names)
-        follow, owners, maps = self._owners(players, feature_names, request)
+        columns, background = Columns.of(request, fitted, n_columns, model_name), request.background
+        follow, owners, maps = self._owners(columns, background)
         self._owners_seen = owners if follow.seen else None
         self._has_unknown = any(map(is_unknown, own))
-        if follow.seen and request.background is not None and request.background.n_rows > TRIED_ROWS:
-            require_background_apart(self.rows, request.background, players, owners)
-        background = None if request.background is None else self.rows(request.background)
-        inner = of_transformed(request, background, feature_names, players, player_names, owners)
-        read_inner = read_live(functools.partial(_read_tail, [*maps, *tail]), inner)
-        call = read_inner.traits.own_call
-        super().__init__(
-            read_inner,
-            model=model,
-            own_call=call if call is not None and _hands_on(model, call) else None,
-            model_name=model_name,
-            feature_names=feature_names,
-            fitted_names=fitted,
-            players=players,
-            player_names=player_names,
-            background=request.background,
-            weights=request.weights,
-        )
+        if follow.seen and background is not None and background.n_rows > TRIED_ROWS:
+            require_background_apart(self.rows, background, columns.players, owners)
+        read_inner, names = functools.partial(_read_tail, [*maps, *tail]), {"model_name": model_name, "fitted_names": fitted}
+        super().__init__(read_inner, request, columns, owners, background, model=model, **names)
+        call = self.traits.own_call
+        if call is not None and not _hands_on(model, call):
+            self.traits = replace(self.traits, own_call=None)
 
-    def _owners(
-        self, players: Any, names: tuple[str, ...], request: Request
-    ) -> tuple[ColumnOwners, np.ndarray, list[MapsSideBySide]]:
+    def _owners(self, columns: Columns, background: Table | None) -> tuple[ColumnOwners, np.ndarray, list[MapsSideBySide]]:
         """Return each transformed column's input column, how it was traced, and maps."""
-        player_of, owners = player_of_columns(players, len(names)), np.arange(len(names))
-        follow = ColumnOwners(player_of.tolist(), names)
-        rows = None if request.background is None else request.background.take(slice(0, TRIED_ROWS))
+        owners = np.arange(len(columns.names))
+        follow = ColumnOwners(player_of_columns(columns.players, len(owners)).tolist(), columns.names)
+        rows = None if background is None else background.take(slice(0, TRIED_ROWS))
         maps = []
         for step in self.front:
             after = None

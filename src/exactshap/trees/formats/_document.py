@@ -152,12 +152,12 @@ def always_fits(given: np.dtype, wanted: np.dtype) -> bool:
     return bool(np.can_cast(given, wanted, "safe"))
 
 
-def bit_set(categories: np.ndarray, what: str, limit: int) -> np.ndarray:
-    """Return 32-bit words with the bits of the categories set; ``limit`` bounds the words."""
+def bit_set(categories: np.ndarray, what: str) -> np.ndarray:
+    """Return 32-bit words with the bits of the categories set."""
     if not len(categories):
         return np.zeros(1, np.uint32)
     low, high = int(categories.min()), int(categories.max())
-    if low < 0 or high // 32 >= limit:
+    if low < 0 or high // 32 >= MAX_SET_WORDS:
         raise ModelFormatError(f"{what}: category out of range", f"Got {low}..{high}")
     words = np.zeros(high // 32 + 1, np.uint32)
     np.bitwise_or.at(words, categories // 32, np.uint32(1) << (categories % 32).astype(np.uint32))
@@ -259,7 +259,7 @@ def tree_of(
         value=np.array([nothing if value is None else value for value in values], float),
         cover=np.array(cover, float),
         missing=np.array(missing, np.int8),
-        categories={q: bit_set(np.array([category[q]]), f"{where} node {q}", MAX_SET_WORDS) for q in coded},
+        categories={q: bit_set(np.array([category[q]]), f"{where} node {q}") for q in coded},
         output=output,
     )
 

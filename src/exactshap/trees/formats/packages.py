@@ -21,7 +21,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, model_of
-from exactshap.trees.formats._document import MAX_SET_WORDS, Node, bit_set, log_odds, names_of_outputs, tree_of
+from exactshap.trees.formats._document import Node, bit_set, log_odds, names_of_outputs, tree_of
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 from exactshap.trees.formats.sklearn import of_estimator
 
@@ -319,7 +319,7 @@ def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, n_cells: 
         cover=_covers_of_treelite(nodes),
         missing=np.where(leaf, 0, default).astype(np.int8),
         categories={
-            q: bit_set(np.array(node["category_list"], np.int64), f"node {q}", MAX_SET_WORDS)
+            q: bit_set(np.array(node["category_list"], np.int64), f"node {q}")
             for q, node in enumerate(nodes)
             if "category_list" in node
         },
