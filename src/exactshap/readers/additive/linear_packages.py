@@ -26,7 +26,7 @@ from exactshap.readers import (
 from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._terms import ColumnTerms, LinearTerms, TermBlock
 from exactshap.readers.additive.response import response_of_link, unit_of_link, with_response
-from exactshap.readers.additive.sklearn_linear import LinearParts, read_parts
+from exactshap.readers.additive.sklearn_linear import LinearParts, linear_parts, read_parts
 from exactshap.readers.additive.statsmodels import FrameCall, is_of_terms, read_formula
 from exactshap.readers.responses import Response, no_response, probabilities
 
@@ -292,19 +292,15 @@ def read_skglm(model: Model, request: Request) -> AdditiveReader:
     """Read a linear function: what the model predicts, or its decision function."""
     require_fitted(model, "coef_", "intercept_")
     kind = _kind(model)
-    coefficients = np.atleast_2d(np.asarray(model.coef_, float)).T
-    intercept = np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, float)), (coefficients.shape[1],))
+    if kind in _CLASSIFIERS and len(model.classes_) != 2:
+        _refuse_skglm(model, f"Got {len(model.classes_)} classes")
+    datafit, parts = type(getattr(model, "datafit", None)).__name__, linear_parts(model)
     if kind in _CLASSIFIERS:
-        if len(model.classes_) != 2:
-            _refuse_skglm(model, f"Got {len(model.classes_)} classes")
-        name = str(model.classes_[1])
-        parts = LinearParts(coefficients, intercept, (name,), f"{_CLASSIFIERS[kind]} of class {name}", "decision_function")
+        parts = replace(parts, unit=f"{_CLASSIFIERS[kind]} of class {parts.output_names[0]}")
     elif kind == "CoxEstimator":
-        parts = LinearParts(coefficients, intercept, ("output",), "log hazard: high is early")
-    elif kind in _REGRESSIONS or type(getattr(model, "datafit", None)).__name__ in _SCORES:
-        parts = LinearParts(coefficients, intercept, target_names(coefficients.shape[1]), "target")
-    else:
-        _refuse_skglm(model, f"Got datafit={type(getattr(model, 'datafit', None)).__name__}")
+        parts = replace(parts, output_names=("output",), unit="log hazard: high is early")
+    elif kind not in _REGRESSIONS and datafit not in _SCORES:
+        _refuse_skglm(model, f"Got datafit={datafit}")
     return read_parts(model, request, parts, fitted_names(model))
 
 

@@ -9,16 +9,18 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.slices import slices
-from exactshap._runtime.types import Model
+from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import InputError, UnsupportedStructureError
 from exactshap.frames import Table
 from exactshap.games import Game, normalised_weights
+from exactshap.kernels import Kernel
 from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, choose_value_function, fitted_names
 from exactshap.readers.kernel_machines._bound import BoundMachine, Strategy
-from exactshap.readers.kernel_machines._expansion import Expansion
+from exactshap.readers.kernel_machines._expansion import Expansion, expand
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
 from exactshap.readers.kernel_machines._strategies import FoldedBackground, Streamed
 from exactshap.semivalues import Semivalue
@@ -199,6 +201,34 @@ class KernelReader(Reader):
 
 def _n_terms(machine: BoundMachine) -> float:
     return float(machine.n_terms * len(machine.mixture))
+
+
+def read_arrays(
+    model: Model,
+    request: Request,
+    kernel: Kernel,
+    points: TableLike,
+    dual: np.ndarray,
+    intercept: ArrayLike = 0.0,
+    *,
+    names: tuple[str, ...],
+    method: str = "predict",
+    link: Callable[[np.ndarray], np.ndarray] | None = None,
+    cancels: bool = False,
+    **facts: Any,
+) -> KernelReader:
+    r"""Read the arrays of a machine.
+
+    .. math:: f(x) = b + \sum_i \alpha_i\, k(x, X_i)
+
+    ``dual`` (n_training,) are those of one output, or (n_training, n_outputs). ``method`` of the model gives the prediction, of which
+    ``link`` is explained; ``facts`` are other settings of the reader.
+    """
+    multiple, dual = dual.ndim == 2, dual if dual.ndim == 2 else dual[:, None]
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=multiple)
+    intercept = np.broadcast_to(intercept, dual.shape[1:])[outputs.numbers]
+    expansion = expand(kernel, points, dual[:, outputs.numbers], intercept, cancels=cancels)
+    return KernelReader(model, request, expansion, outputs, own_call=outputs.call(method, link=link), **facts)
 
 
 def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:

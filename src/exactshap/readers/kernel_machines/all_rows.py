@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnsupportedStructureError
 from exactshap.kernels import RBF, from_sklearn, takes_differences
-from exactshap.readers import Outputs, OwnCall, Reader, Request, require_fitted, target_names
-from exactshap.readers.kernel_machines._expansion import Expansion, expand
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_outer_response
+from exactshap.readers import Reader, Request, require_fitted, target_names
+from exactshap.readers.kernel_machines._kernel_machine import read_arrays, with_outer_response
 
 # Settings of a density that is a sum of products.
 _READ = {"kernel": "gaussian", "metric": "euclidean", "atol": 0, "rtol": 0}
@@ -20,18 +20,9 @@ _READ = {"kernel": "gaussian", "metric": "euclidean", "atol": 0, "rtol": 0}
 def read_kernel_ridge(model: Model, request: Request) -> Reader:
     """Read f(x) = sum_i dual_coef_i k(x, X_i), without intercept."""
     dual = np.asarray(model.dual_coef_, float)
-    dual = dual[:, None] if dual.ndim == 1 else dual
-    names, multiple = target_names(dual.shape[1]), model.dual_coef_.ndim == 2
-    outputs = Outputs.of(names, request.output, owner="KernelRidge", multiple=multiple)
-    return KernelReader(
-        model,
-        request,
-        _expanded(model, model.X_fit_, dual[:, outputs.numbers]),
-        outputs,
-        unit="target",
-        own_call=outputs.call("predict"),
-        epsilon=float(np.finfo(np.float32 if model.X_fit_.dtype == np.float32 else float).eps),  # float32 rows meet in float32
-    )
+    names = target_names(1 if dual.ndim == 1 else dual.shape[1])
+    precision = np.float32 if model.X_fit_.dtype == np.float32 else float  # float32 rows meet in float32
+    return _read(model, request, model.X_fit_, dual, names=names, unit="target", epsilon=float(np.finfo(precision).eps))
 
 
 def read_survival(model: Model, request: Request) -> Reader:
@@ -41,23 +32,19 @@ def read_survival(model: Model, request: Request) -> Reader:
     sign = 1.0 if timed else -1.0
     points = np.asarray(model.fit_X_ if hasattr(model, "fit_X_") else model.X_fit_, float)
     intercept = sign * np.ravel(np.asarray(getattr(model, "intercept_", 0.0), float))
-    return KernelReader(
-        model,
-        request,
-        _expanded(model, points, sign * np.ravel(model.coef_)[:, None], intercept),
-        Outputs.of(("output",), request.output, owner=type(model).__name__),
-        unit="log of the survival time" if timed else "risk score: high is early",
-        own_call=OwnCall("predict", finish=np.log if timed else np.ravel),
-    )
+    unit = "log of the survival time" if timed else "risk score: high is early"
+    dual, link = sign * np.ravel(model.coef_), np.log if timed else None
+    return _read(model, request, points, dual, intercept, names=("output",), unit=unit, link=link)
 
 
-def _expanded(model: Model, points: np.ndarray, dual: np.ndarray, intercept: ArrayLike = 0.0) -> Expansion:
-    """Return the formula of a machine with scikit-learn's settings of its kernel."""
+def _read(model: Model, request: Request, points: np.ndarray, dual: np.ndarray, *intercept: np.ndarray, **facts: Any) -> Reader:
+    """Read a machine with scikit-learn's settings of its kernel."""
     named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}
     # As scikit-learn passes them on
     parameters = (model.kernel_params or {}) if callable(model.kernel) else named
     kernel = from_sklearn(model.kernel, points.shape[1], **parameters)
-    return expand(kernel, points, dual, intercept, cancels=not takes_differences(model.kernel))
+    cancels = not takes_differences(model.kernel)
+    return read_arrays(model, request, kernel, points, dual, *intercept, cancels=cancels, **facts)
 
 
 def read_density(model: Model, request: Request) -> Reader:
@@ -71,15 +58,10 @@ def read_density(model: Model, request: Request) -> Reader:
         do = "Explain its logarithm as a function: explain(model.score_samples, X, background), exact up to 13 players"
         what = "KernelDensity can be read only where its kernel is a product and nothing is cut off"
         raise UnsupportedStructureError(what, f"Got {name}={settings[name]!r}", do)
-    outputs = Outputs.of(("density",), request.output, owner="KernelDensity")
     rows, bandwidth = np.asarray(model.tree_.data, float), float(model.bandwidth_)
     weights = np.ones(len(rows)) if model.tree_.sample_weight is None else np.asarray(model.tree_.sample_weight, float)
     height = (2.0 * np.pi * bandwidth**2) ** (-0.5 * rows.shape[1])
-    return KernelReader(
-        model,
-        request,
-        expand(RBF(bandwidth=bandwidth), rows, (weights / weights.sum() * height)[:, None]),
-        outputs,
-        unit="density",
-        own_call=OwnCall("score_samples", finish=np.exp),
+    dual, names = weights / weights.sum() * height, ("density",)
+    return read_arrays(
+        model, request, RBF(bandwidth=bandwidth), rows, dual, names=names, unit="density", method="score_samples", link=np.exp
     )

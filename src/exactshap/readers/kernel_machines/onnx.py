@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from exactshap._graphs import Attributes, SupportCore, refused
 from exactshap.errors import ModelFormatError
 from exactshap.kernels import from_sklearn
-from exactshap.readers import Outputs, Reader, Request
-from exactshap.readers.kernel_machines._expansion import expand
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader
+from exactshap.readers import Reader, Request
+from exactshap.readers.kernel_machines._kernel_machine import read_arrays
 
 MAX_DEGREE = 100
 _KERNELS = {"LINEAR": "linear", "POLY": "poly", "RBF": "rbf"}
@@ -25,7 +26,6 @@ def read(model: SupportCore, request: Request) -> Reader:
     if kind not in _KERNELS:
         raise refused("The kernel of a support vector machine has no product form", f"Got {kind}")
     sign, name = _sign(attributes)
-    outputs = Outputs.of((name,), request.output, owner=model.name)
     points, dual, rho = _arrays(attributes, model.n_columns)
     parameters = attributes.numbers("kernel_params")
     if parameters.size != 3:
@@ -36,16 +36,9 @@ def read(model: SupportCore, request: Request) -> Reader:
     kernel = from_sklearn(_KERNELS[kind], model.n_columns, gamma=gamma, coef0=coef0, degree=degree)
     scale = sign * model.scale
     unit = "target" if name == "output" else f"decision function of class {name}"
-    return KernelReader(
-        model,
-        request,
-        expand(kernel, points, scale * dual[:, None], np.array([scale * rho + model.shift])),
-        outputs,
-        unit=unit,
-        # Of two classes, libsvm's first score is above 0 where the label is the second
-        own_call=outputs.call("scores"),
-        epsilon=float(np.finfo(np.float32).eps),
-    )
+    # Of two classes, libsvm's first score is above 0 where the label is the second
+    facts: dict[str, Any] = {"names": (name,), "unit": unit, "method": "scores", "epsilon": float(np.finfo(np.float32).eps)}
+    return read_arrays(model, request, kernel, points, scale * dual, scale * rho + model.shift, **facts)
 
 
 def _sign(attributes: Attributes) -> tuple[float, str]:

@@ -14,10 +14,10 @@ from exactshap._runtime.process_settings import without_warnings
 from exactshap._runtime.types import Model, TableLike
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.frames import Table
-from exactshap.kernels import from_sklearn
+from exactshap.kernels import Kernel, from_sklearn
 from exactshap.readers import Outputs, OwnCall, Reader, Request, outputs_of, sklearn_name
-from exactshap.readers.kernel_machines._expansion import Expansion, expand
-from exactshap.readers.kernel_machines._kernel_machine import KernelReader, with_outer_response
+from exactshap.readers.kernel_machines._expansion import expand
+from exactshap.readers.kernel_machines._kernel_machine import KernelReader, read_arrays, with_outer_response
 
 if TYPE_CHECKING:
     from exactshap.readers.responses import Response
@@ -37,10 +37,8 @@ def read(model: Model, request: Request) -> Reader:
 
 @with_outer_response
 def _single(model: Model, request: Request, method: str, name: str, unit: str) -> Reader:
-    outputs = Outputs.of((name,), request.output, owner=type(model).__name__)
-    expansion = _expansion(model, np.asarray(_dense(model.dual_coef_)).T, model.intercept_)
-    call = outputs.call(method)
-    return KernelReader(model, request, expansion, outputs, unit=unit, own_call=call)
+    dual = np.ravel(_dense(model.dual_coef_))
+    return read_arrays(model, request, *_kernel(model), dual, model.intercept_, names=(name,), unit=unit, method=method)
 
 
 def _classifier(model: Model, request: Request) -> Reader:
@@ -69,7 +67,7 @@ def _pairs(model: Model, request: Request, classes: tuple[str, ...]) -> Reader:
     return KernelReader(
         model,
         request,
-        _expansion(model, _pairwise_coefficients(model), model.intercept_).outputs(outputs.numbers),
+        expand(*_kernel(model), _pairwise_coefficients(model), model.intercept_).outputs(outputs.numbers),
         outputs,
         unit="one-vs-one decision function",
         own_call=call if model.decision_function_shape == "ovo" else None,
@@ -117,7 +115,8 @@ def _pairwise_coefficients(model: Model) -> np.ndarray:
     return coefficients
 
 
-def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) -> Expansion:
+def _kernel(model: Model) -> tuple[Kernel, TableLike]:
+    """Return the kernel and the support vectors."""
     if callable(model.kernel):  # scikit-learn keeps the training rows and the support's numbers
         points: TableLike = np.asarray(model._BaseLibSVM__Xfit, float)[model.support_]
     else:
@@ -129,7 +128,7 @@ def _expansion(model: Model, coefficients: np.ndarray, intercept: np.ndarray) ->
         coef0=model.coef0,
         degree=model.degree,
     )
-    return expand(kernel, points, coefficients, intercept)
+    return kernel, points
 
 
 def _dense(array: TableLike) -> Any:

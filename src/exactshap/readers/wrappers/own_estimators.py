@@ -9,8 +9,8 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.frames import Table
 from exactshap.games import ProductGame
-from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Traits, fitted_names, score_names, target_names
-from exactshap.readers.kernel_machines import KernelReader, expand
+from exactshap.readers import OwnCall, Reader, Request, Rounding, Traits, fitted_names, score_names, target_names
+from exactshap.readers.kernel_machines import read_arrays
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Posterior, Solution
 
@@ -27,17 +27,8 @@ def read_shapley_ridge(model: Model, request: Request) -> Reader:
 
 
 def _machine(model: Model, request: Request, names: tuple[str, ...], unit: str, method: str) -> Reader:
-    multiple = model.dual_coef_.ndim == 2
-    dual = model.dual_coef_ if multiple else model.dual_coef_[:, None]
-    outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=multiple)
-    return KernelReader(
-        model,
-        request,
-        expand(model.kernel_, model.X_fit_, dual[:, outputs.numbers], getattr(model, "intercept_", 0.0)),
-        outputs,
-        unit=unit,
-        own_call=outputs.call(method),
-    )
+    arrays = model.kernel_, model.X_fit_, model.dual_coef_, getattr(model, "intercept_", 0.0)
+    return read_arrays(model, request, *arrays, names=names, unit=unit, method=method)
 
 
 def read_fanova(model: Model, request: Request) -> Reader:
