@@ -19,7 +19,7 @@ from exactshap.errors import UnsupportedStructureError
 from exactshap.frames import Table, as_table
 from exactshap.games import player_of_columns
 from exactshap.readers import library_class, sklearn_name, writes_to_rows
-from exactshap.readers.additive import is_selection
+from exactshap.readers.additive import Weight, is_selection
 
 _BY_NAME = {  # the token of the input column can be read off get_feature_names_out
     "StandardScaler",
@@ -71,25 +71,33 @@ class ColumnOwners:
 
         ``owners`` (n_step_inputs,) are those of the columns before the step, ``rows`` a few rows as the step takes them.
         """
-        step = unfrozen(step)
-        if step is None or (isinstance(step, str) and step == "passthrough"):
+        step, chains = unfrozen(step), chains_of(step)
+        if chains != [[step]]:
+            return np.concatenate([self.after_chain(chain, owners, rows) for chain in chains])
+        if isinstance(step, Weight):
             return owners
         name = sklearn_name(step)
-        if name == "Pipeline":
-            return self._after_pipeline(step, owners, rows)
-        if name == "ColumnTransformer":
-            return self._after_columns(step, owners, rows)
-        if name == "FeatureUnion":
-            # FeatureUnion hands all columns to each of its steps and joins what they make.
-            parts = [part for _, part in step.transformer_list if part not in ("drop", None)]
-            return np.concatenate([self.after(part, owners, rows) for part in parts])
         # Columns of one player may be mixed: whatever the step makes of them is that player's.
-        if len({self.players[column] for column in owners}) == 1:
+        if self._is_of_one(owners):
             return np.full(_n_outputs(step, rows), owners[0])
         # Ufuncs of numpy work cell by cell, so that no row need be tried.
         if name == "FunctionTransformer" and (step.func is None or isinstance(step.func, np.ufunc)):
             return owners
         return owners[self._inputs_of_outputs(step, name, len(owners), rows)]
+
+    def after_chain(self, chain: Sequence[Any], owners: np.ndarray, rows: Table | None, *, is_whole: bool = True) -> np.ndarray:
+        """Return the same for steps one after the other, some of which select columns; for their first ones if not whole."""
+        for place, step in enumerate(chain):
+            # Rows as this step takes them; it may write to them
+            rows = rows if rows is None or not place else table_after(rows.copy(), chain[place - 1])
+            owners = owners[step.columns] if isinstance(step, Selected) else self.after(step, owners, rows)
+            # Whatever a step makes of the columns of one player is that player's.
+            if isinstance(step, Selected) and is_whole and step.n_outputs and self._is_of_one(owners):
+                return np.full(step.n_outputs, owners[0])
+        return owners
+
+    def _is_of_one(self, owners: np.ndarray) -> bool:
+        return len({self.players[column] for column in owners}) == 1
 
     def _inputs_of_outputs(self, step: Model, name: str, n_columns: int, rows: Table | None) -> np.ndarray:
         if is_selection(step):
@@ -132,26 +140,55 @@ class ColumnOwners:
             f"background=pipeline[:-1].transform(background)); or {SAMPLE_PIPELINE}",
         )
 
-    def _after_pipeline(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
-        for _, part in step.steps:
-            owners = self.after(part, owners, rows)
-            rows = rows if rows is None or part in ("passthrough", None) else as_table(part.transform(rows.native))
-        return owners
 
-    def _after_columns(self, step: Model, owners: np.ndarray, rows: Table | None) -> np.ndarray:
-        after = np.empty(sum(part.stop - part.start for part in step.output_indices_.values()), int)
-        for name, part, _ in step.transformers_:
-            # Private, but it holds selections by name, mask and callable as numbers.
-            columns = np.asarray(step._transformer_to_input_indices[name], int)
-            place = step.output_indices_[name]
-            if (isinstance(part, str) and part == "drop") or place.stop == place.start:
-                continue
-            # Whatever a step makes of the columns of one player is that player's.
-            if len({self.players[column] for column in owners[columns]}) == 1:
-                after[place] = owners[columns[0]]
-            else:
-                after[place] = self.after(part, owners[columns], None if rows is None else rows.select(columns.tolist()))
-        return after
+# -- steps that join others -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Select columns of a table, as a ColumnTransformer does for each of its steps."""
+
+    columns: list[int]
+    n_outputs: int  # of the chain that follows; 0 where several chains share them
+
+
+def chains_of(step: Model) -> list[list[Any]]:
+    """Return the chains of steps that a step joins. Its outputs are theirs, one chain after the other."""
+    step = unfrozen(step)
+    name = sklearn_name(step)
+    if step is None or _is(step, "passthrough"):
+        return [[]]
+    if name == "Pipeline":
+        *before, last = flat_steps(step) or [None]
+        return [[*before, *chain] for chain in chains_of(last)]
+    if name == "FeatureUnion":
+        parts = [(name, part) for name, part in step.transformer_list if part is not None and not _is(part, "drop")]
+        return [[*chain, *_weight(step, name)] for name, part in parts for chain in chains_of(part)]
+    if name == "ColumnTransformer":
+        # Private, but it holds selections by name, mask and callable as numbers.
+        indices = {name: list(map(int, columns)) for name, columns in step._transformer_to_input_indices.items()}
+        widths = {name: place.stop - place.start for name, place in step.output_indices_.items()}
+        parts = [(name, chains_of(part)) for name, part, _ in step.transformers_ if not _is(part, "drop") and widths[name]]
+        selected = {name: Selected(indices[name], widths[name] if len(chains) == 1 else 0) for name, chains in parts}
+        return [[selected[name], *chain, *_weight(step, name)] for name, chains in parts for chain in chains]
+    return [[step]]
+
+
+def _weight(step: Model, part: str) -> list[Weight]:
+    """Return the factor of a part's outputs, if it has one."""
+    weights = step.transformer_weights or {}
+    return [Weight(float(weights[part]))] if part in weights else []
+
+
+def _is(part: Any, word: str) -> bool:
+    return isinstance(part, str) and part == word
+
+
+def table_after(table: Table, step: Any) -> Table:
+    """Return a table after a step, or a selection of its columns."""
+    if isinstance(step, Selected):
+        return table.select(step.columns)
+    return as_table(step.transform(table.column(0) if takes_texts(step) else table.native), what="transformed rows")
 
 
 def unfrozen(step: Model) -> Model:
@@ -176,16 +213,12 @@ def flat_steps(pipeline: Model) -> list[Any]:
 
 def is_unknown(step: Model) -> bool:
     """Say whether a step may use other rows than the one that it transforms: a function, or another library's."""
-    step = unfrozen(step)
-    if step is None or isinstance(step, str):
-        return False
-    name = sklearn_name(step)
-    if name in ("Pipeline", "FeatureUnion", "ColumnTransformer"):
-        inside = getattr(step, {"Pipeline": "steps", "FeatureUnion": "transformer_list"}.get(name, "transformers_"))
-        return any(is_unknown(part) for _, part, *_ in inside)
-    if name == "FunctionTransformer":
+    step, chains = unfrozen(step), chains_of(step)
+    if chains != [[step]]:
+        return any(is_unknown(part) for chain in chains for part in chain)
+    if sklearn_name(step) == "FunctionTransformer":
         return step.func is not None and not isinstance(step.func, np.ufunc)
-    return not type(step).__module__.startswith("sklearn.")
+    return not isinstance(step, Selected | Weight) and not type(step).__module__.startswith("sklearn.")
 
 
 def takes_texts(step: Model) -> bool:
