@@ -24,6 +24,8 @@ from xgboost import XGBRegressor
 
 from exactshap import Explainer, explain
 from exactshap.errors import ExactnessError, InputError, UnsupportedModelError, UnsupportedStructureError
+from exactshap.frames import as_table
+from exactshap.solvers import solve
 from exactshap.testing import check_reader
 from reader_checks import check_answers
 from tolerances import FLOAT32_MARGIN, assert_close, roundings
@@ -206,6 +208,25 @@ def test_frames_groups_and_weights(name):
     assert explanation.feature_names == ("g", "b", "c", "e")
     assert explanation.certificate().passed
     check_reader(model, FRAME[50:53], FRAME[:9])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        TransformedTargetRegressor(KernelRidge(kernel="rbf"), transformer=StandardScaler()),
+        ensemble.StackingRegressor([("machine", SVR())], Ridge()),
+    ],
+)
+def test_normalized_values_share_the_constant_of_a_sum(model):
+    """v(empty) is 0 by definition, as of one machine."""
+    model = model.fit(X, np.stack([Y + 3.0, Y**2], axis=1) if isinstance(model, TransformedTargetRegressor) else Y + 3.0)
+    explainer = Explainer(model, value_function="normalized")
+    plain, found = explain(model, X[:3]), explainer(X[:3])
+    assert not found.baseline.any()
+    np.testing.assert_allclose(found.values, plain.values + plain.baseline[:, None] / X.shape[1], atol=roundings(1e3))
+    table = as_table(X[:3])
+    same = solve(explainer.reader.game(table), method="enumeration").values
+    np.testing.assert_allclose(found.values, same, atol=roundings(1e3))
 
 
 def test_games_without_a_background():

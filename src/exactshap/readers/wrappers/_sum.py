@@ -12,7 +12,7 @@ import numpy as np
 from exactshap._runtime.types import Model
 from exactshap.errors import ExactshapError, UnsupportedStructureError
 from exactshap.frames import Table, as_table, check_columns
-from exactshap.games import SumGame, weighted_sum
+from exactshap.games import ProductGame, SumGame, weighted_sum, with_equal_shares
 from exactshap.readers import (
     Columns,
     Outputs,
@@ -224,8 +224,14 @@ class SumReader(Reader):
             raise
 
     def game(self, X: Table) -> SumGame:
-        games = tuple(member.reader.game(member.rows(X)) for member in self.members)
-        return SumGame(games, tuple(member.weights for member in self.members), self.constant, self.traits.single_output)
+        games = [member.reader.game(member.rows(X)) for member in self.members]
+        weights, constant = [member.weights for member in self.members], self.constant
+        if self.traits.value_function == "normalized":
+            nothing = ProductGame(np.zeros((1, len(constant))), np.ones((X.n_rows, 1, self.traits.n_players)))
+            games.append(with_equal_shares(nothing, constant, constant=np.zeros(1)))
+            weights.append(np.eye(len(constant)))
+            constant = np.zeros_like(constant)
+        return SumGame(tuple(games), tuple(weights), constant, self.traits.single_output)
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Add up the solutions of the members."""
@@ -248,6 +254,8 @@ class SumReader(Reader):
             error_bound=self._largest(part.error_bound for part in parts),
             scale=self._scale(parts),
         )
+        if self.traits.value_function == "normalized":
+            total = total.with_shared_baseline(self.traits.n_players, semivalue.mass)
         calls, error = sum(part.n_evaluations for part in parts), self._approximation_error(parts)
         return Solution(total, parts[0].sets, n_evaluations=calls, approximation_error=error)
 
