@@ -39,6 +39,8 @@ def read_survival(model: Model, request: Request) -> Reader:
 
 def _read(model: Model, request: Request, points: np.ndarray, dual: np.ndarray, *intercept: np.ndarray, **facts: Any) -> Reader:
     """Read a machine with scikit-learn's settings of its kernel."""
+    # Before the kernel, which may have no product form
+    request.refuse_outputs(facts["names"], owner=type(model).__name__)
     named = {"gamma": model.gamma, "coef0": model.coef0, "degree": model.degree}
     # As scikit-learn passes them on
     parameters = (model.kernel_params or {}) if callable(model.kernel) else named

@@ -37,6 +37,8 @@ def read(model: Model, request: Request) -> Reader:
 
 @with_outer_response
 def _single(model: Model, request: Request, method: str, name: str, unit: str) -> Reader:
+    # Before the kernel, which may have no product form
+    request.refuse_outputs((name,), owner=type(model).__name__)
     dual = np.ravel(_dense(model.dual_coef_))
     return read_arrays(model, request, *_kernel(model), dual, model.intercept_, names=(name,), unit=unit, method=method)
 
