@@ -28,7 +28,7 @@ MAX_TRANSFORMED, MAX_JOINED = 20, 40
 MOST_UNIONS = 500  # unions that are tried at once, those of most pairs of sets
 LEFT_OUT = 5  # one of so many pairs
 AXES = 2**4  # values that one product of a transform mixes: with 2^7 it takes three times as long
-RUN = 512  # strengths of which only the largest is sorted, where many are asked for few
+RUN = 512  # strengths of which the largest one is compared first, where few of many are wanted
 # Characters that join at once, for each one known: fewer are more exact and slower
 STEP, MIN_STEP = 0.2, 4
 # Characters for each pair, beyond which many supports fit; supports in a row that are no better, after which a search ends:
@@ -214,10 +214,10 @@ def _transformed(values: np.ndarray) -> np.ndarray:
     """
     from scipy.linalg import hadamard
 
-    values, done = values.astype(np.float32), 1
+    values, done, signs = values.astype(np.float32), 1, hadamard(AXES, np.float32)
     while done < len(values):
         size = min(AXES, len(values) // done)
-        matrix = hadamard(size, np.float32)
+        matrix = np.ascontiguousarray(signs[:size, :size])  # a corner of Sylvester's matrix is the smaller one
         rows = values.reshape(-1, size, done)
         values = (rows[:, :, 0] @ matrix if done == 1 else matrix @ rows).ravel()
         done *= size
