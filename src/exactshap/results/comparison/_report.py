@@ -13,10 +13,10 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
-from exactshap.errors import InputError, UnknownNameError, did_you_mean, printable
+from exactshap.errors import InputError, UnknownNameError, did_you_mean
 from exactshap.results.data import counted, picture, place_of, without_noise
 from exactshap.results.plots import current_palette, escape, name_lines, prepare_marginals, without_frame
-from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, template, write_page
+from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, rendered, write_page
 
 CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
 # The threshold where none is given, as a fraction of the largest mean magnitude of the first group.
@@ -172,7 +172,8 @@ def report(
     shown = order[:max_display]
     names, intervals = [row[0] for row in rows], comparison.intervals.reshape(-1, 2)[shown]
     label = f"mean value, {comparison.labels[1]} minus {comparison.labels[0]} ({comparison.unit})"
-    page = template("comparison.html.jinja").render(
+    page = rendered(
+        "comparison.html.jinja",
         title=title or f"{comparison.labels[1]} compared with {comparison.labels[0]}",
         comparison=comparison,
         verdict=_verdict(comparison, found),
@@ -190,7 +191,7 @@ def report(
         date=now(),
         changed=CHANGED,
     )
-    return write_page(path, printable(page), "A report")
+    return write_page(path, page, "A report")
 
 
 def _verdict(comparison: Any, found: np.ndarray) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from exactshap import __version__
 from exactshap._runtime.checks import check_count, check_level, checked_generator
 from exactshap._runtime.words import PrintedTable, more_than
-from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, printable
+from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.results.data import (
     ExplanationData,
     cells,
@@ -31,7 +31,7 @@ from exactshap.results.data import (
     row_numbers,
 )
 from exactshap.results.plots import cell_words
-from exactshap.results.report import template, write_page
+from exactshap.results.report import rendered, write_page
 
 _SHOWN = 5
 _SIGNS = {"positive": 1.0, "negative": -1.0}
@@ -181,15 +181,15 @@ class Reasons(PrintedTable):
         """
         one, (row,) = self[i], row_numbers(i, len(self))
         words = {"title": title, "recipient": recipient, "sender": sender, "opening": opening, "closing": closing}
-        page = template("letter.html.jinja").render(
+        page = rendered(
+            "letter.html.jinja",
             reasons=_listed(one),
             notes=_notes(one, row_name(self.explanation, row)),
             date=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-            version=__version__,
             language=language,
             **words,
         )
-        return write_page(path, printable(page), "A letter")
+        return write_page(path, page, "A letter")
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return the first rows, marked where the order to the next is not decided."""

@@ -14,7 +14,7 @@ from exactshap.results.report._svg import Scale as Scale
 from exactshap.results.report._svg import minus_signs as minus_signs
 from exactshap.results.report._words import colour_variables as colour_variables
 from exactshap.results.report._words import now as now
-from exactshap.results.report._words import template as template
+from exactshap.results.report._words import rendered as rendered
 from exactshap.results.report._words import write_page as write_page
 from exactshap.results.report.shares import marginal_panel as marginal_panel
 from exactshap.results.report.shares import write_shares_report as write_shares_report

@@ -34,7 +34,7 @@ from exactshap.results.data import (
     row_name,
 )
 from exactshap.results.plots import shortened_apart
-from exactshap.results.report._words import page_words, template
+from exactshap.results.report._words import page_words, rendered
 
 # Rows that a browser can sum while a brush moves.
 _MAX_ROWS = 20_000
@@ -69,7 +69,8 @@ def render_interactive(explanation: ExplanationData, *, target: Column = None, s
         raise InputError("A report needs at least one row", "Got an explanation of 0 rows")
     library, script = vega(), own_script()
     errors = explanation.std_error is not None or explanation.covariances is not None
-    page = template("interactive/page.html.jinja").render(
+    page = rendered(
+        "interactive/page.html.jinja",
         **page_words(explanation, seed=seed, interactive=True, **words),
         packed=pack(explanation, target=target, seed=seed),
         errors=errors,
@@ -77,7 +78,6 @@ def render_interactive(explanation: ExplanationData, *, target: Column = None, s
         vega=_SCRIPT_PLACES[0],
         script=_SCRIPT_PLACES[1],
     )
-    page = printable(page)
     # Byte for byte, as their hashes are in the policy
     for place, content in zip(_SCRIPT_PLACES, (library, script), strict=True):
         before, _, after = page.rpartition(f"{place}</script>")

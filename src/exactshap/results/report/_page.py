@@ -13,13 +13,13 @@ from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Column
 from exactshap._runtime.words import in_words
-from exactshap.errors import InputError, printable
+from exactshap.errors import InputError
 from exactshap.results.data import ExplanationData, game_sentence, importance, named_target, observe, response
 from exactshap.results.plots import shortened_apart
 from exactshap.results.report import _figures as figures
 from exactshap.results.report._figures import Content, content
 from exactshap.results.report._svg import decimals, fixed
-from exactshap.results.report._words import estimate, installed, limits, now, page_words, report_facts, template, write_page
+from exactshap.results.report._words import estimate, limits, now, page_words, rendered, report_facts, write_page
 
 # Dots of a page, rows that are drawn as dots, and outputs with pictures.
 _MAX_DOTS, _MAX_DRAWN, _MAX_OUTPUTS = 30_000, 1000, 4
@@ -113,7 +113,8 @@ def render(
             response=None if responses is None else (name, responses if responses.ndim == 1 else responses[:, k]),
         )
         views.append({"output": output, "content": item, **_drawn(view, item, explanation.index)})
-    page = template("page.html.jinja").render(
+    return rendered(
+        "page.html.jinja",
         **page_words(explanation, seed=seed, **words),
         additive=explanation.additive,
         views=views,
@@ -124,7 +125,6 @@ def render(
         decimals=decimals,
         in_words=in_words,
     )
-    return printable(page)
 
 
 def _require_finite(explanation: ExplanationData) -> None:
@@ -185,20 +185,20 @@ def write_card(
     if explanation.n_rows == 0:
         raise InputError("A model card needs at least one row", "Got an explanation of 0 rows")
     is_markdown = Path(path).suffix.lower() == ".md"
-    page = template("card.md.jinja" if is_markdown else "card.html.jinja").render(
+    page = rendered(
+        "card.md.jinja" if is_markdown else "card.html.jinja",
         title=title or f"Model card of {explanation.model_name or 'a model'}",
         sections=_sections(explanation, data_name, intended_use),
         tables=_tables(explanation, max_display),
         limits=limits(explanation),
         date=now(),
-        versions=installed(),
         passed=explanation.certificate().passed,
         line=_one_line,
     )
     if not is_markdown:
-        return write_page(path, printable(page), "A model card")
+        return write_page(path, page, "A model card")
     with atomic_write(path) as draft:
-        draft.write_text(printable(page), encoding="utf-8")
+        draft.write_text(page, encoding="utf-8")
     return Path(path)
 
 

@@ -9,16 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from exactshap import __version__
 from exactshap._runtime.files import atomic_write, check_suffix
 from exactshap._runtime.optional import require
 from exactshap._runtime.words import MINUS
+from exactshap.errors import printable
 from exactshap.results.data import ExplanationData, counted, facts, fingerprint, game_sentence, index_title, readable
 from exactshap.results.plots import current_palette, dark_palette
 
 N_SHADES = 9
 
 
-def template(name: str) -> Any:
+def rendered(name: str, **content: Any) -> str:
+    """Return a template filled with content, of which text is escaped and control characters are replaced."""
     jinja2 = require("jinja2", "report", purpose="A report")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
@@ -27,9 +30,9 @@ def template(name: str) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals["colours"] = colour_variables
+    environment.globals |= {"colours": colour_variables, "own_version": __version__}
     environment.filters["breakable"] = breakable
-    return environment.get_template(name)
+    return printable(environment.get_template(name).render(**content))
 
 
 def breakable(name: str) -> Any:

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from exactshap import __version__
 from exactshap._runtime.words import in_words
-from exactshap.errors import printable
 from exactshap.results.decomposition import PairwiseDecomposition, ShareBars, strongest_marginals
 from exactshap.results.plots import Marginal, cell_words, shortened
 from exactshap.results.report import _svg as svg
 from exactshap.results.report._figures import STEP, bar_from_zero, label_room
-from exactshap.results.report._words import now, template, write_page
+from exactshap.results.report._words import now, rendered, write_page
 
 _LIMITS = {
     "MMD2": (
@@ -56,7 +54,8 @@ def render_shares(
     headings, rows = shares.rows("column")
     hidden = ("error_bound", "n_blocks")
     settings = {name.replace("_", " "): _words(value) for name, value in shares.details.items() if name not in hidden}
-    page = template("shares.html.jinja").render(
+    return rendered(
+        "shares.html.jinja",
         title=title,
         facts=[svg.minus_signs(fact) for fact in shares.facts()],
         details={"index": shares.index, **settings},
@@ -69,9 +68,7 @@ def render_shares(
         limits=(*_LIMITS[shares.statistic], *_BOTH),
         command=command,
         date=now(),
-        version=__version__,
     )
-    return printable(page)
 
 
 def _words(value: object) -> str:
