@@ -74,28 +74,34 @@ def table_html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 class PrintedTable:
-    """Print ``_head``, ``_table`` and ``_more`` of an object as text and in notebooks."""
+    """Print ``_head``, ``_table`` and ``_note`` of an object as text and in notebooks."""
 
     def _head(self) -> tuple[str, Mapping[str, str]] | None:
         """Return a title and facts, if there are any."""
         return None
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows."""
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
+        """Return headings, the first rows, and the number of all rows."""
         raise NotImplementedError
 
-    def _more(self) -> str:
-        """Return the lines below the table."""
+    def _note(self) -> str:
+        """Return a line below the table."""
         return ""
 
+    def _parts(self) -> tuple[list[str], list[list[str]], list[str]]:
+        """Return headings, rows, and the lines below them."""
+        headings, rows, n = self._table()
+        return headings, rows, [*([f"({n - len(rows)} more)"] if n > len(rows) else ()), *filter(None, [self._note()])]
+
     def __repr__(self) -> str:
-        head = self._head()
+        head, (headings, rows, below) = self._head(), self._parts()
         above = "" if head is None else f"{fields_text(*head)}\n"
-        return above + table_text(*self._table()) + "".join(f"\n  {line}" for line in self._more().splitlines())
+        return above + table_text(headings, rows) + "".join(f"\n  {line}" for line in below)
 
     def _repr_html_(self) -> str:
-        head, below = self._head(), table_html(*self._table()) + self._more()
-        return below if head is None else fields_html(*head, below)
+        head, (headings, rows, below) = self._head(), self._parts()
+        table = table_html(headings, rows) + "<br>".join(map(escape, below))
+        return table if head is None else fields_html(*head, table)
 
 
 MINUS = "\N{MINUS SIGN}"
@@ -119,15 +125,6 @@ def in_words(value: float, *, sign: str = "", digits: int = 4, largest: float = 
     is_full = 10 ** (digits - 1) <= size and max(size, largest) < POWERS_FROM
     form = ",.0f" if is_full else f".{digits}g"
     return f"{value + 0.0:{sign if value else ''}{form}}".replace("-", MINUS)
-
-
-def more_than(n_shown: int, n: int, words: str = "more") -> str:
-    """Return a note on how many are not shown, if any.
-
-    >>> more_than(10, 12), more_than(10, 3)
-    ('(2 more)', '')
-    """
-    return f"({n - n_shown} {words})" if n > n_shown else ""
 
 
 MEAN_AND_DEVIATION = "mean of the target and log of its standard deviation"

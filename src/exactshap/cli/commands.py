@@ -15,7 +15,7 @@ from exactshap._runtime.files import open_regular
 from exactshap._runtime.process_settings import without_collection
 from exactshap._runtime.progress import duration, progress_text
 from exactshap._runtime.types import Column
-from exactshap._runtime.words import in_words, more_than, table_text
+from exactshap._runtime.words import in_words, table_text
 from exactshap.cli import _options as options
 from exactshap.cli._io import TABLES, as_options, check_target, say, take_columns, write_table
 from exactshap.cli._work import Task, command_line
@@ -273,7 +273,7 @@ def show_explanation(explanation: exactshap.Explanation) -> None:
     for name, view in views if explanation.n_rows else ():
         say(f"\nvalues of {view.n_players} features{name}\n{_table(view)}")
         if view.n_players > _SHOWN:
-            say(more_than(_SHOWN, view.n_players, "with smaller values not shown"))
+            say(f"({view.n_players - _SHOWN} with smaller values not shown)")
 
 
 def _table(view: exactshap.Explanation) -> str:

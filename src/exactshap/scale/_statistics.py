@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import TableLike
-from exactshap._runtime.words import PrintedTable, more_than
+from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError
 from exactshap.frames import as_table
 from exactshap.results.data import counted, frame_of
@@ -141,13 +141,10 @@ class GlobalImportance(PrintedTable):
         bad = f", {counted(self.n_bad_rows, 'row')} could not be explained" if self.n_bad_rows else ""
         return f"mean |value| of {len(self.feature_names)} features over {counted(self.n_rows, 'row')}{bad}", {}
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
         strength = self.mean_abs
         order = np.argsort(-strength, kind="stable")[:_SHOWN]
-        return ["feature", "mean |value|"], [[self.feature_names[j], f"{strength[j]:.6g}"] for j in order]
-
-    def _more(self) -> str:
-        return more_than(_SHOWN, len(self.feature_names))
+        return ["feature", "mean |value|"], [[self.feature_names[j], f"{strength[j]:.6g}"] for j in order], len(strength)
 
 
 def _value_columns(table: TableLike) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
@@ -306,13 +303,10 @@ class GlobalQuantiles(PrintedTable):
         within = f"within {self.relative_error:.2g} of each"
         return f"approximate quantiles ({within}) over {counted(self.n_rows, 'row')}", {}
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
         columns = [self.quantile(q) for q in (0.05, 0.5, 0.95)]
         rows = [[name, *(f"{column[j]:.4g}" for column in columns)] for j, name in enumerate(self.feature_names[:_SHOWN])]
-        return ["feature", "5 %", "50 %", "95 %"], rows
-
-    def _more(self) -> str:
-        return more_than(_SHOWN, len(self.feature_names))
+        return ["feature", "5 %", "50 %", "95 %"], rows, len(self.feature_names)
 
 
 def _empty(relative_error: float) -> Any:

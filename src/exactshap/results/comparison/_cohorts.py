@@ -120,14 +120,14 @@ class Cohorts(PrintedTable, Mapping[str, Comparison]):
         columns |= {name: np.concatenate([np.asarray(part[name]) for part in parts.values()]) for name in names}
         return frame_of(None, columns, kind or self._first.backend)
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
         """Return headings and rows of text, the most different means first."""
         first = self._first
         means = self.means.reshape(len(self), -1)
         outputs = [""] if first.output_names is None else [f"[{name}]" for name in first.output_names]
         names = [f"{name}{output}" for name in first.feature_names for output in outputs]
         order = np.argsort(-np.ptp(means, axis=0), kind="stable")[:_SHOWN]
-        return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order]
+        return ["feature", *self.labels], [[names[j], *(f"{mean:.4g}" for mean in means[:, j])] for j in order], len(names)
 
     @picture
     def plot(self, ax: Axes = None, *, output: int | str | None = None, max_display: int = 10) -> Any:

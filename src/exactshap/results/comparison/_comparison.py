@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.checks import check_count, check_level, checked_generator
-from exactshap._runtime.words import PrintedTable, more_than
+from exactshap._runtime.words import PrintedTable
 from exactshap.errors import ExactshapError, InputError, InputTypeError
 from exactshap.frames import Table, as_table
 from exactshap.results.comparison import _report as pages
@@ -199,11 +199,8 @@ class Comparison(PrintedTable):
     def _head(self) -> tuple[str, Mapping[str, str]]:
         return f"Comparison of mean values ({self.unit}): {self.labels[1]} minus {self.labels[0]}", self.facts()
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        return self.rows(_SHOWN)
-
-    def _more(self) -> str:
-        return more_than(_SHOWN, self.difference.size, "more with smaller differences")
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
+        return *self.rows(_SHOWN), self.difference.size
 
 
 def compare(

@@ -10,7 +10,7 @@ import numpy as np
 
 from exactshap._runtime.optional import FRAME_LIBRARIES, INSTALL_FRAMES, first_installed, require
 from exactshap._runtime.types import Foreign, TableLike
-from exactshap._runtime.words import PrintedTable, more_than
+from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, MissingDependencyError, UnknownNameError, did_you_mean
 from exactshap.results.data._certificate import without_noise
 from exactshap.results.data._validation import place_of
@@ -169,7 +169,7 @@ class NamedValues(PrintedTable):
             return {"player": list(self.names), **outputs}
         return dict(named_columns(self.names, self.output_names, self.values))
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
         columns = self._columns()
         if self.per_row:
             columns = {"row": [str(i) for i in range(len(self.values))], **columns}
@@ -178,10 +178,7 @@ class NamedValues(PrintedTable):
             [cell if isinstance(cell, str) else f"{without_noise(cell, self.tolerance):.6g}" for cell in row]
             for row in zip(*shown, strict=True)
         ]
-        return list(columns), rows
-
-    def _more(self) -> str:
-        return more_than(_SHOWN, len(self.values))
+        return list(columns), rows, len(self.values)
 
 
 def named_columns(names: Sequence[str], output_names: Sequence[str] | None, values: np.ndarray) -> list[tuple[str, np.ndarray]]:

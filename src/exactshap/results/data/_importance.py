@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactshap._runtime.checks import check_count, checked_generator
-from exactshap._runtime.words import PrintedTable, more_than
+from exactshap._runtime.slices import slices
+from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError
 from exactshap.results.data._certificate import near_one, without_noise
 from exactshap.results.data._frames import frame_kind, frame_of
@@ -107,7 +109,7 @@ class Importance(PrintedTable):
         numbers = {"importance": self.values, "std_error": self.std_error, "lower": self.lower, "upper": self.upper}
         return columns | {name: np.ravel(array) for name, array in numbers.items() if array is not None}
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
         columns = self.columns()
         order = np.argsort(-columns["importance"], kind="stable")[:_SHOWN]
         headings = [name for name in columns if name not in ("importance", "std_error", "lower", "upper")]
@@ -117,10 +119,10 @@ class Importance(PrintedTable):
             if self.level is not None:
                 row += [f"{without_noise(columns[end][line], self.tolerance):.4g}" for end in ("lower", "upper")]
         ends = [] if self.level is None else [f"lower {100 * self.level:g} %", f"upper {100 * self.level:g} %"]
-        return [*headings, "mean |value|", *ends], rows
+        return [*headings, "mean |value|", *ends], rows, self.values.size
 
-    def _more(self) -> str:
-        return "\n".join(text for text in (more_than(_SHOWN, self.values.size), self.method) if text)
+    def _note(self) -> str:
+        return self.method
 
 
 def importance(
@@ -356,11 +358,15 @@ def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.ran
         return np.full((n_bootstrap, *values.shape[1:]), np.nan)
     # Centred first: deviations of large means would lose their digits in the difference.
     flat = (values - values.mean(axis=0)).reshape(n, -1)
-    deviations, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
-    for start in range(0, n_bootstrap, step):
-        count = min(step, n_bootstrap - start)
-        deviations[start : start + count] = generator.multinomial(n, np.full(n, 1.0 / n), size=count) @ flat / n
+    parts = [counts @ flat / n for counts in _resamples(n, n_bootstrap, generator)]
+    deviations = np.concatenate(parts) if parts else np.empty((0, flat.shape[1]))
     return percentile_expansion(level, n) * deviations.reshape(n_bootstrap, *values.shape[1:])
+
+
+def _resamples(n: int, n_bootstrap: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield how often each of n rows is drawn with replacement, (n_resamples, n), some resamples at a time."""
+    for some in slices(n_bootstrap, _DRAWS_AT_ONCE // n):
+        yield generator.multinomial(n, np.full(n, 1.0 / n), size=some.stop - some.start)
 
 
 def interval_around(centre: np.ndarray, deviations: np.ndarray, level: float) -> np.ndarray:
@@ -387,15 +393,14 @@ def studentised_interval(
     mean = values.mean(axis=0)
     flat = (values - mean).reshape(n, -1)
     error = flat.std(axis=0, ddof=1) / np.sqrt(n)
-    scores, step = np.empty((n_bootstrap, flat.shape[1])), max(1, _DRAWS_AT_ONCE // n)
-    for start in range(0, n_bootstrap, step):
-        count = min(step, n_bootstrap - start)
-        shares = generator.multinomial(n, np.full(n, 1.0 / n), size=count) / n
+    scores = []
+    for counts in _resamples(n, n_bootstrap, generator):
+        shares = counts / n
         means = shares @ flat
         # A resample of one distinct value has no spread: that of the rows is used
         spread = np.sqrt(np.maximum(shares @ np.square(flat) - np.square(means), 0.0) / (n - 1))
-        scores[start : start + count] = means / np.where(spread > 1e-3 * error, spread, np.where(error > 0, error, 1.0))
-    high, low = (np.quantile(scores, q, axis=0) for q in (1.0 - tail, tail))
+        scores.append(means / np.where(spread > 1e-3 * error, spread, np.where(error > 0, error, 1.0)))
+    high, low = (np.quantile(np.concatenate(scores), q, axis=0) for q in (1.0 - tail, tail))
     if n <= _FEW_ROWS:
         reach = _student_reach(level, n - 1.0)
         high, low = np.maximum(high, reach), np.minimum(low, -reach)

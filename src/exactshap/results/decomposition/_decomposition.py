@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap._runtime.words import PrintedTable, more_than
+from exactshap._runtime.words import PrintedTable
 from exactshap.errors import ExactnessError, InputError
 from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, picture, without_noise
 from exactshap.results.plots import Marginal, Shown, current_palette, name_lines, new_axes, prepare_marginals
@@ -193,11 +193,8 @@ class Decomposition(PrintedTable):
     def _head(self) -> tuple[str, Mapping[str, str]]:
         return "; ".join(self.facts()), {}
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
-        return self.rows(most=_SHOWN)
-
-    def _more(self) -> str:
-        return more_than(_SHOWN, len(self))
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
+        return *self.rows(most=_SHOWN), len(self)
 
 
 @dataclass(frozen=True, eq=False)

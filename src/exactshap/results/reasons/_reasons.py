@@ -15,7 +15,7 @@ import numpy as np
 
 from exactshap import __version__
 from exactshap._runtime.checks import check_count, check_level, checked_generator
-from exactshap._runtime.words import PrintedTable, more_than
+from exactshap._runtime.words import PrintedTable
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from exactshap.results.data import (
     ExplanationData,
@@ -191,15 +191,12 @@ class Reasons(PrintedTable):
         )
         return write_page(path, page, "A letter")
 
-    def _table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]], int]:
         """Return the first rows, marked where the order to the next is not decided."""
         texts = self.texts
         marked = np.where((texts != "") & ~self.decided, texts + " (order not certain)", texts)
         rows = [[row_name(self.explanation, i).removeprefix("row "), *marked[i]] for i in range(min(_SHOWN, len(self.players)))]
-        return ["row", *(f"reason {r + 1}" for r in range(self.k))], rows
-
-    def _more(self) -> str:
-        return more_than(_SHOWN, len(self.players))
+        return ["row", *(f"reason {r + 1}" for r in range(self.k))], rows, len(self.players)
 
     def __len__(self) -> int:
         return len(self.players)
