@@ -232,7 +232,7 @@ def test_bars_are_sorted_and_the_rest_is_one_bar():
     assert bars.labels == ("d", "b", "3 others")
     assert bars.values == pytest.approx([0.5, -0.3, 0.17])
     assert bars.cumulative == pytest.approx([0.5, 0.2, 0.37])
-    assert np.isnan(bars.error[:, 2]).all()
+    assert np.isnan(bars.ends[:, 2]).all()
     assert shares.plot.prepare(max_display=5).labels == ("d", "b", "a", "c", "e")
 
 

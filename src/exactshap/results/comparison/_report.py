@@ -13,9 +13,10 @@ import numpy as np
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.optional import require
 from exactshap._runtime.types import Axes
+from exactshap._runtime.words import in_words
 from exactshap.errors import InputError, UnknownNameError, did_you_mean
 from exactshap.results.data import counted, picture, place_of, without_noise
-from exactshap.results.plots import current_palette, escape, name_lines, prepare_marginals, without_frame
+from exactshap.results.plots import current_palette, draw_bars, escape, name_lines, prepare_marginals, without_frame
 from exactshap.results.report import difference_bars, marginal_panel, minus_signs, now, rendered, write_page
 
 CHANGED, MAYBE, STEADY = "changed", "may have changed", "steady"
@@ -56,11 +57,8 @@ def plot(comparison: Any, ax: Axes = None, *, output: int | str | None = None, m
         size = (4.2 * panels + 2.0, 0.42 * len(order) + 1.8)
         axes = plt.subplots(1, panels, figsize=size, layout="constrained", sharey=True, squeeze=False)[1][0]
         ax, drift_axes = axes[0], axes[1] if panels == 2 else None
-    place, colours = np.arange(len(order)), current_palette()
-    ax.barh(place, difference[order], color=[colours.of_sign(v) for v in difference[order]], zorder=2)
-    ends = np.abs(intervals[order].T - difference[order])
-    if np.isfinite(ends).any():
-        ax.errorbar(difference[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
+    colours = [current_palette().of_sign(value) for value in difference[order]]
+    draw_bars(ax, difference[order], intervals[order].T, color=colours)
     first, second = (escape(label) for label in comparison.labels)
     ax.set_xlabel(
         f"mean value, {second} minus {first}\n({escape(comparison.unit)}; bars: {100 * comparison.level:g} % intervals over rows)"
@@ -73,14 +71,12 @@ def plot(comparison: Any, ax: Axes = None, *, output: int | str | None = None, m
 
 
 def _draw_drift(ax: Axes, comparison: Any, order: np.ndarray) -> None:
-    drift, place = comparison.drift, np.arange(len(order))
-    ax.barh(place, drift.values[order], color=current_palette().undecided, zorder=2)
-    if drift.intervals is not None:
-        ends = np.abs(drift.intervals[order].T - drift.values[order])
-        ax.errorbar(drift.values[order], place, xerr=ends, fmt="none", ecolor="black", capsize=3, zorder=4)
+    drift = comparison.drift
+    ends = None if drift.intervals is None else drift.intervals[order].T
+    draw_bars(ax, drift.values[order], ends, color=current_palette().undecided)
     p = "" if drift.p_value is None else f", p = {drift.p_value:.3g}"
     ax.set_title("data", fontsize="medium")
-    ax.set_xlabel(f"contributions to MMD2 = {drift.total:.3g}{p}".replace("= -", "= \N{MINUS SIGN}"))
+    ax.set_xlabel(f"contributions to MMD2 = {in_words(drift.total, digits=3)}{p}")
     finish(ax, None)
 
 
@@ -212,7 +208,7 @@ def _drift(comparison: Any, shown: np.ndarray, names: list[str]) -> str:
     players = shown // n_outputs
     intervals = comparison.drift.intervals
     ends = np.full((len(players), 2), np.nan) if intervals is None else intervals[players]
-    label = f"contributions to MMD2 = {minus_signs(f'{comparison.drift.total:.3g}')}"
+    label = f"contributions to MMD2 = {in_words(comparison.drift.total, digits=3)}"
     return difference_bars(comparison.drift.values[players], ends, None, names, label=label)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from exactshap._runtime.types import Axes
-from exactshap._runtime.words import PrintedTable
+from exactshap._runtime.words import PrintedTable, in_words
 from exactshap.errors import ExactnessError, InputError
 from exactshap.results.data import bibtex, cited_by_decomposition, frame_of, picture, without_noise
-from exactshap.results.plots import Marginal, Shown, current_palette, name_lines, new_axes, prepare_marginals
+from exactshap.results.plots import Marginal, Shown, current_palette, draw_bars, name_lines, new_axes, prepare_marginals
 
 _SHOWN = 10
 _ARRAY_SHAPES = {
@@ -202,7 +202,7 @@ class ShareBars:
     labels: tuple[str, ...]  # feature names; the last one reads "12 others" where features were put together
     values: np.ndarray  # (n_bars,)
     cumulative: np.ndarray  # (n_bars,): running sum of ``values``
-    error: np.ndarray | None  # (2, n_bars): distances down and up to the ends of the error bars; NaN for the bar of the rest
+    ends: np.ndarray | None  # (2, n_bars): lower and upper ends of the error bars; NaN for the bar of the rest
     total: float  # the number that is split; drawn as a vertical line
     statistic: str  # its name, for the axis
 
@@ -227,12 +227,10 @@ class Shares:
         bars = self.prepare(max_display=max_display)
         ax = new_axes(6.0, 1.2 + 0.35 * len(bars.labels)) if ax is None else ax
         position, colours = np.arange(len(bars.labels)), current_palette()
-        ax.barh(position, bars.values, color=colours.neutral, zorder=2, label="contribution")
-        if bars.error is not None:
-            ax.errorbar(bars.values, position, xerr=bars.error, fmt="none", ecolor="black", capsize=3, zorder=4)
+        draw_bars(ax, bars.values, bars.ends, color=colours.neutral, label="contribution")
         ax.plot(bars.cumulative, position, color=colours.accent, marker="o", markersize=3, zorder=3, label="cumulative")
         ax.axvline(0.0, color="black", linewidth=0.8)
-        ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {bars.total:.4g}")
+        ax.axvline(bars.total, color="gray", linewidth=0.8, linestyle="--", label=f"{bars.statistic} = {in_words(bars.total)}")
         name_lines(ax, bars.labels)
         ax.set_xlabel("\n".join(filter(None, (f"contribution to {bars.statistic}", self.decomposition.question))))
         ax.legend(loc="best", frameon=False)
@@ -242,18 +240,18 @@ class Shares:
 
     def prepare(self, *, max_display: int = 10) -> ShareBars:
         """Return the data that :meth:`bar` draws."""
-        one, error = self.decomposition, None
+        one, ends = self.decomposition, None
         if one.intervals is not None:
-            error = np.stack([one.values - one.intervals[:, 0], one.intervals[:, 1] - one.values])
+            ends = one.intervals.T
         elif one.std_error is not None:
-            error = np.stack([one.std_error, one.std_error])
+            ends = one.values + np.stack([-one.std_error, one.std_error])
         shown = Shown.of(np.abs(one.values), max_display)
         heights = shown.values(one.values)
         return ShareBars(
             labels=shown.labels(one.feature_names, "other"),
             values=heights,
             cumulative=np.cumsum(heights),
-            error=None if error is None else shown.known(error),
+            ends=None if ends is None else shown.known(ends),
             total=one.total,
             statistic=one.statistic,
         )

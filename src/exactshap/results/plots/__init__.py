@@ -11,6 +11,7 @@ from exactshap.results.plots._drawing import Shown as Shown
 from exactshap.results.plots._drawing import cell_words as cell_words
 from exactshap.results.plots._drawing import current_palette as current_palette
 from exactshap.results.plots._drawing import dark_palette as dark_palette
+from exactshap.results.plots._drawing import draw_bars as draw_bars
 from exactshap.results.plots._drawing import escape as escape
 from exactshap.results.plots._drawing import name_lines as name_lines
 from exactshap.results.plots._drawing import new_axes as new_axes

@@ -280,6 +280,15 @@ def room_at_tips(texts: Sequence[str]) -> float:
     return max(0.14, 0.026 * max(map(len, texts), default=0))
 
 
+def draw_bars(ax: Axes, values: np.ndarray, ends: np.ndarray | None = None, **style: Any) -> None:
+    """Draw bars at the lines 0, 1, 2, ..., with whiskers to the lower and upper ``ends`` (2, n_bars) that are known."""
+    ax.barh(range(len(values)), values, zorder=2, **style)
+    known = np.zeros(len(values), bool) if ends is None else np.isfinite(ends).all(axis=0)
+    if ends is not None and known.any():
+        reach = np.abs(ends - values)[:, known]
+        ax.errorbar(values[known], np.flatnonzero(known), xerr=reach, fmt="none", ecolor="black", capsize=3, zorder=4)
+
+
 def draw_rings(ax: Axes, x: np.ndarray, y: np.ndarray, size: float, colour: str) -> None:
     ax.scatter(x, y, s=size, zorder=2, facecolors="none", edgecolors=colour, linewidths=0.7)
 

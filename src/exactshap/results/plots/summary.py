@@ -25,6 +25,7 @@ from exactshap.results.plots._drawing import (
     Plotted,
     Shown,
     current_palette,
+    draw_bars,
     draw_rings,
     escape,
     fitted,
@@ -120,13 +121,10 @@ def bar(
     n, colours = len(prepared.labels), current_palette()
     ax = new_axes(8.0, 0.4 * n + 1.7) if ax is None else ax
     shade = [colours.of_sign(value) for value in prepared.values] if prepared.has_sign else colours.neutral
-    ax.barh(range(n), prepared.values, height=0.68, color=shade, zorder=2)
-    tips = prepared.values.copy()
+    draw_bars(ax, prepared.values, prepared.ends, height=0.68, color=shade)
+    tips = prepared.values
     if prepared.ends is not None:
-        known = np.isfinite(prepared.ends[0])
-        reach = np.abs(prepared.ends - prepared.values)[:, known]
-        ax.errorbar(prepared.values[known], np.flatnonzero(known), xerr=reach, fmt="none", ecolor="black", capsize=3, zorder=4)
-        tips[known] = prepared.ends[1][known]
+        tips = np.where(np.isfinite(prepared.ends[1]), prepared.ends[1], tips)
     largest, sign = float(np.abs(prepared.values).max()), "+" if prepared.has_sign else ""
     texts = [in_words(value, sign=sign, digits=3, largest=largest) for value in prepared.values]
     for place, (text, tip) in enumerate(zip(texts, tips, strict=True)):

@@ -83,8 +83,7 @@ def share_bars(bars: ShareBars) -> str:
     left = label_room(bars.labels)
     width, top = 620.0, 4.0
     height = top + STEP * len(bars.labels)
-    error = np.full((2, len(bars.values)), np.nan) if bars.error is None else bars.error
-    ends = np.stack([bars.values - error[0], bars.values + error[1]], axis=1)
+    ends = np.full((len(bars.values), 2), np.nan) if bars.ends is None else bars.ends.T
     scale = svg.Scale.over(
         np.concatenate([bars.values, bars.cumulative, ends.ravel(), [bars.total]]), left, width - 12, include=0.0
     )
