@@ -54,6 +54,22 @@ def test_sparse_columns_beside_dense_ones():
     assert explain(model, dense[:2], dense[20:30]).certificate().passed
 
 
+class PyFuncModel:
+    """Has the methods and the module of a model that MLflow has loaded."""
+
+    __module__ = "mlflow.pyfunc"
+
+    def __init__(self, model):
+        self.get_raw_model, self.predict = lambda: model, model.predict
+
+
+def test_models_that_mlflow_has_loaded():
+    model = PyFuncModel(SVR().fit(X, Y))
+    text = advice(UnsupportedModelError, lambda: explain(model, X[:2], X[20:30]))
+    raw = eval(re.search(r"(model\.\w+\(\)) returns that one", text).group(1), {"model": model})
+    assert explain(raw, X[:2], X[20:30]).exact
+
+
 @pytest.mark.parametrize("shape", [(5, 3), (1, 5, 3), (2, 2, 2, 2)])
 def test_rows_of_more_dimensions(shape):
     windows = RNG.normal(size=(30, *shape))

@@ -4,13 +4,14 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from exactshap import Explainer, explain
-from exactshap.errors import ExactnessError, InputError, InputTypeError
+from exactshap.errors import ExactnessError, InputError, InputTypeError, UnsupportedModelError
 from tolerances import roundings
 
 RNG = np.random.default_rng(5)
@@ -214,3 +215,43 @@ def test_vectors_in_cells_are_players():
     np.testing.assert_allclose(found.values, by_columns.values)
     assert found.facts()
     assert len(found.background_hash) == 64
+
+
+class Network(BaseEstimator):
+    """Returns from predict_proba what its last layer gives, as skorch's networks do."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def predict_proba(self, rows):
+        return np.column_stack([self.scale * rows[:, 0], 1.0 - self.scale * rows[:, 0]])
+
+    predict = predict_proba
+
+
+class NetworkOfNumbers(RegressorMixin, Network):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("model", "unit"),
+    [
+        (Network(), "probability"),
+        (Network(scale=4.0), "output of the function"),
+        (NetworkOfNumbers(), "output of the function"),
+    ],
+)
+def test_what_predict_proba_returns_is_a_probability_where_it_can_be_one(model, unit):
+    rows = np.random.default_rng(0).uniform(size=(20, 2))
+    assert explain(model.predict_proba, rows[:3], rows).unit == unit
+
+
+def test_regressors_with_a_predict_proba_are_explained_by_their_predict():
+    rows = np.random.default_rng(0).uniform(size=(20, 2))
+    with pytest.raises(UnsupportedModelError, match=r"explain\(model.predict, X, background\)"):
+        explain(NetworkOfNumbers(), rows[:3], rows)
+    with pytest.raises(UnsupportedModelError, match=r"explain\(model.predict_proba, X, background\)"):
+        explain(Network(), rows[:3], rows)
+    assert explain(Network(), rows[:3], rows, output="probability").unit == "probability"
+    with pytest.raises(UnsupportedModelError, match="No exact reader"):
+        explain(NetworkOfNumbers(), rows[:3], rows, output="probability")

@@ -21,6 +21,7 @@ from exactshap.readers._delegating import reader_for as reader_for
 from exactshap.readers._delegating import require_all_columns as require_all_columns
 from exactshap.readers._identity import fitted_names as fitted_names
 from exactshap.readers._identity import is_own_method as is_own_method
+from exactshap.readers._identity import is_regressor as is_regressor
 from exactshap.readers._identity import library_class as library_class
 from exactshap.readers._identity import nameless as nameless
 from exactshap.readers._identity import raise_not_fitted as raise_not_fitted
@@ -28,6 +29,7 @@ from exactshap.readers._identity import replaced as replaced
 from exactshap.readers._identity import require_fitted as require_fitted
 from exactshap.readers._identity import sklearn_name as sklearn_name
 from exactshap.readers._identity import writes_to_rows as writes_to_rows
+from exactshap.readers._registry import MOST_BEYOND as MOST_BEYOND
 from exactshap.readers._registry import known_class as known_class
 from exactshap.readers._registry import read, register
 from exactshap.readers._registry import read_every_class as read_every_class

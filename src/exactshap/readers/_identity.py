@@ -116,9 +116,14 @@ def gives_labels(model: Model) -> bool:
     if isinstance(classes, np.ndarray) and not classes.size:
         return False
     # Regressors of imodels have a predict_proba, too.
-    if any(cls.__name__ == "RegressorMixin" for cls in type(model).__mro__):
+    if is_regressor(model):
         return False
     return any(hasattr(model, score) for score in ("predict_proba", "decision_function", "score_samples"))
+
+
+def is_regressor(model: Model) -> bool:
+    """Say whether a model is one of scikit-learn's regressors, or made like them."""
+    return any(cls.__name__ == "RegressorMixin" for cls in type(model).__mro__)
 
 
 def _replaced_by_class(cls: type, known: type) -> Iterator[str]:

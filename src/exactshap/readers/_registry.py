@@ -26,7 +26,7 @@ from exactshap.errors import (
     warn,
 )
 from exactshap.readers._base import Reader, is_of_target
-from exactshap.readers._identity import answering_method, library_class, replaced
+from exactshap.readers._identity import answering_method, is_regressor, library_class, replaced
 from exactshap.readers._request import CONDITIONAL, NoConditionalMeans, Request
 from exactshap.readers._ways_out import asks_loss, no_loss, refuse_missing_attribute, require_fitted_at_all
 
@@ -165,6 +165,7 @@ _NO_STRUCTURE = {
     "sklearn.ensemble._weight_boosting.AdaBoostRegressor": "Its prediction is a weighted median of trees",
     "sklearn.semi_supervised._label_propagation.": "Its probabilities are ratios of sums over all training rows",
     "autogluon.": "AutoGluon documents no way to the models of its ensembles",
+    "mlflow.pyfunc.": "It calls the model that was logged; model.get_raw_model() returns that one where MLflow has it, to be passed instead",
     "sklearn.neighbors.": "Neighbours are ranked by distances of all columns at once",
 }
 _KNOWN = (
@@ -271,7 +272,8 @@ def _calls_probabilities(model: Model, request: Request) -> bool:
     """Say whether ``output=`` means probabilities that the whole model can be called for."""
     is_whole = request.players is None and request.background is not None and not request.background.is_sparse
     is_plain = request.value_function in ("auto", "interventional", "baseline")
-    return request.asks_response and is_whole and is_plain and callable(getattr(model, "predict_proba", None))
+    has_probabilities = callable(getattr(model, "predict_proba", None)) and not is_regressor(model)
+    return request.asks_response and is_whole and is_plain and has_probabilities
 
 
 def _read_probabilities(model: Model, request: Request, error: ExactshapError) -> Reader:
@@ -430,7 +432,8 @@ def _unknown(model: Model) -> str:
             do = "Load the model first: exactshap.trees.load(path) reads booster files, skops.io.load(path) others"
         return message("`model` must be a fitted model or a function", f"Got {name}, which has no predict", do)
     here = [way for way in _WAYS if hasattr(model, way)]
-    if "predict_proba" in here and getattr(model, "can_predict_proba", True) is False:  # AutoGluon's regressors have it too
+    # Regressors of AutoGluon and of skorch have it too
+    if "predict_proba" in here and (getattr(model, "can_predict_proba", True) is False or is_regressor(model)):
         here.remove("predict_proba")
     method = next(iter(here), ways[0] if ways else "predict")
     why = next((why for start, why in _NO_STRUCTURE.items() if name[1:].startswith(start)), f"Known: {_KNOWN}")

@@ -29,6 +29,7 @@ from exactshap.errors import (
 from exactshap.frames import Table, as_table, with_dtypes_of
 from exactshap.games import OracleGame, player_of_columns
 from exactshap.readers import (
+    MOST_BEYOND,
     AffineReader,
     OwnCall,
     Reader,
@@ -39,6 +40,7 @@ from exactshap.readers import (
     choose_value_function,
     columns_of,
     is_own_method,
+    is_regressor,
     joined_outputs,
     known_class,
     read_every_class,
@@ -138,6 +140,7 @@ class BlackBox(Reader):
         self.options = _checked_options(dict(request.options))
         self._fixed = single_values(background)
         is_probability = name.endswith(".predict_proba") and not isinstance(function, functools.partial)
+        is_probability = is_probability and not is_regressor(getattr(function, "__self__", None))  # skorch's have one, too
         traits = Traits.of(
             OfColumn(function) if background.was_column else function,
             request,
@@ -169,6 +172,9 @@ class BlackBox(Reader):
         names = _named(self.options["output_names"], ("output",) if is_vector else names, name)
         chosen, single = select_outputs(names, output, owner=name)
         output_names, single = tuple(names[k] for k in chosen), is_vector or single
+        # Networks and boosters whose last layer or objective is the user's own return margins
+        if unit == "probability" and np.abs(first - 0.5).max(initial=0.0) > 0.5 + MOST_BEYOND:
+            unit = "output of the function"
         if single:
             unit = _unit_of_one(unit, output_names[0])
         mode = self.options["deterministic"]
