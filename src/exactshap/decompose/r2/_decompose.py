@@ -15,6 +15,7 @@ import numpy as np
 
 from exactshap._runtime.checks import check_memory_limit
 from exactshap._runtime.machine import Sample, physical_memory, seconds_per_unit
+from exactshap._runtime.progress import duration
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._fixed import fixed_shares
 from exactshap.decompose.r2._games import (
@@ -412,7 +413,7 @@ def forecast(problem: R2Problem, game: str, per_row: bool, memory_limit: float |
             f"It would need {memory_needed(cost.bytes, allowed)}",
             "Pass fewer rows, a larger memory_limit=, or per_row=False",
         )
-    what = f"The {game!r} game of {problem.ensemble.name} is forecast to take {seconds:.2g} s on one core"
+    what = f"The {game!r} game of {problem.ensemble.name} is forecast to take {duration(seconds)} on one core"
     do = "Pass n_jobs=, fewer rows, or game='residual'" if game == "ensemble" else "Pass n_jobs= or fewer rows"
     check_seconds(seconds, what, do)
     return seconds

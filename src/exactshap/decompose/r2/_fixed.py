@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from exactshap._runtime.progress import duration
 from exactshap._runtime.slices import slices
 from exactshap._runtime.types import Column, Model, TableLike
 from exactshap.decompose.r2._input import R2Decomposition, R2Sums, Target, check_seconds, target_of, weights_of
@@ -149,7 +150,7 @@ def _of_products(game: ProductGame, y: np.ndarray, weights: np.ndarray, name: st
     pairs = n_terms**2 / 2.0 * d * ((d + 1) // 2)
     by_table = table <= MOST_TABLE and table < pairs
     seconds = n_rows * (table if by_table else 4.0 * pairs) * OPERATION
-    what = f"The R2 of {name}, of {n_terms:,} products of {d} players, is forecast to take {seconds:.2g} s on one core"
+    what = f"The R2 of {name}, of {n_terms:,} products of {d} players, is forecast to take {duration(seconds)} on one core"
     check_seconds(seconds, what, "Pass fewer rows, a smaller background (one row for the baseline), or groups=")
     largest = np.maximum(np.abs(game.a), np.abs(game.b).max(axis=0)).prod(axis=2)
     sizes = largest @ np.abs(game.c[:, 0]) + abs(game.constant[0])

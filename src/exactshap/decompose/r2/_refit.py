@@ -18,6 +18,7 @@ from scipy.linalg import qr
 
 from exactshap._native import kernel
 from exactshap._runtime.checks import check_count, check_level, checked_generator
+from exactshap._runtime.progress import duration
 from exactshap._runtime.threads import map_in_threads
 from exactshap._runtime.types import Column, Model, RandomState, TableLike
 from exactshap.decompose.r2._input import EPS, R2Decomposition, Target, check_seconds, require_variation, target_of, weights_of
@@ -171,7 +172,7 @@ def refit_shares(
     if exact:
         seconds = 2.0**m * SUBSET_SECONDS * (1 + n_bootstrap)
         do = "Pass n_jobs=, a smaller n_bootstrap=, n_orders= (sampled), or join columns with groups="
-        check_seconds(seconds, f"Refits on all subsets are forecast to take {seconds:.2g} s on one core", do)
+        check_seconds(seconds, f"Refits on all subsets are forecast to take {duration(seconds)} on one core", do)
     rng, orders = checked_generator(random_state), None
     if not exact:
         some = rng.permuted(np.tile(np.arange(m, dtype=np.int64), (-(-(n_orders or ORDERS) // 2), 1)), axis=1)
