@@ -29,6 +29,7 @@ from exactshap.cli import COMMANDS, _io, commands, main
 from exactshap.errors import InputError, MissingDependencyError
 from exactshap.explainer import Explainer
 from exactshap.games import ProductGame
+from exactshap.results.data import counted
 from exactshap.results.explanation import Explanation
 from explanation_factory import linear
 from tolerances import conditioned, roundings
@@ -239,6 +240,27 @@ def test_check_prints_the_verification_and_fails_for_a_wrong_reading(files, caps
     monkeypatch.setattr(ProductGame, "value", lambda self, masks: np.zeros((self.n_rows, len(masks))))
     assert run(*arguments) == 1
     assert "FAILED: largest residual" in capsys.readouterr().out
+
+
+def test_check_takes_a_number_of_rows_or_the_rows_themselves(files, capsys):
+    arguments = ["check", "model.joblib", "data.csv", *COMMON, "--background", "background.csv", "--rows"]
+    for rows, number in (("12", 12), ("0:3", 3), ("30:", 10), ("3,5", 2), ("age > 900 or id = 7", 1), ("500", 40)):
+        assert run(*arguments, rows) == 0
+        assert f"; {counted(number, 'row')}" in " ".join(capsys.readouterr().out.split())
+    bad = {
+        "0": "--rows must be at least one row. Got 0. Write --rows 20 for twenty rows, --rows 0:20 for the first twenty.",
+        "-3": "--rows must be at least one row. Got -3.",
+        "90:": "--rows 90: chooses no row. data.csv has 40 rows, numbered from 0.",
+        "1:2:3": "--rows 1:2:3 does not choose rows. Write --rows 7, --rows 0:100",
+    }
+    for rows, said in bad.items():
+        assert run(*arguments, rows) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_options_without_a_value_are_typed_with_one():
+    said = "Pass n_jobs= or fewer rows. Pass n_jobs=, fewer rows. Pass n_jobs=2."
+    assert _io.as_options(said) == "Pass --jobs N or fewer rows. Pass --jobs N, fewer rows. Pass --jobs 2."
 
 
 def test_versions(capsys):
@@ -539,8 +561,14 @@ UNWRITABLE = [
     ("explain model.joblib data.csv COMMON --output no/v.csv", "No such folder"),
     ("explain model.joblib data.csv COMMON --report no/r.html", "No such folder"),
     ("explain model.joblib data.csv COMMON --report r.pdf", "A report is a .html file"),
+    ("demo --out no/r.html", "No such folder"),
+    ("demo --out r.pdf", "A report is a .html file. Got 'r.pdf'"),
     ("report model.joblib data.csv COMMON --out no/r.html", "No such folder"),
     ("report model.joblib data.csv COMMON --out r.pdf", "A report is a .html file. Got 'r.pdf'"),
+    ("report model.joblib data.csv COMMON --out .", "Is a folder: ."),
+    ("explain model.joblib data.csv COMMON --output folder.csv", "Is a folder: folder.csv"),
+    ("explain model.joblib data.csv COMMON --report folder.html", "Is a folder: folder.html"),
+    ("mmd data.csv data.csv --picture folder.png", "Is a folder: folder.png"),
 ]
 
 
@@ -549,6 +577,8 @@ def test_files_that_cannot_be_written_are_refused_before_the_work(files, argumen
     monkeypatch.setattr(Explainer, "__call__", None)
     for name in ("decompose_r2", "decompose_hsic", "decompose_mmd"):
         monkeypatch.setattr(exactshap, name, None)
+    for name in ("folder.csv", "folder.html", "folder.png"):
+        (files / name).mkdir()
     assert run(*shlex.split(arguments.replace("COMMON", " ".join(COMMON)))) == 2
     assert text in " ".join(capsys.readouterr().err.split())
 

@@ -105,6 +105,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     if not target.absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a folder", str(target))
     _remove_stale_drafts(target.absolute().parent)
     with _errors_name(target):
         draft, lock = _locked_draft(target)

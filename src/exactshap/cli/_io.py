@@ -5,6 +5,7 @@ In files of the command whatever loads NumPy is imported on first use: help take
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import re
@@ -33,6 +34,7 @@ _TYPED = (
     (r"background=(X_\w+)?(?=[ .])", "--background FILE"),
     (r"align=True", "--align"),
     (r"value_function=", "--value-function "),
+    (r"\bn_jobs=(?=[ ,.]|$)", "--jobs N"),
     (r"n_jobs=", "--jobs "),
     (r"on_bad_rows=\"mark\"", "--on-bad-rows mark"),
     (r"resume=False", "--no-resume"),
@@ -203,7 +205,9 @@ def check_target(path: Path | None, suffixes: tuple[str, ...] | None, what: str 
         known = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
         raise InputError(f"{what} are written to {known}, not to {path.name}", do="Choose one of these")
     if not path.absolute().parent.is_dir():
-        raise FileNotFoundError(2, "No such folder", str(path.parent))
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(path.parent))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a folder", str(path))
 
 
 def write_table(frame: TableLike, path: Path) -> None:

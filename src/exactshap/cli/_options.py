@@ -202,6 +202,22 @@ def row_choice(text: str | None) -> slice | list[int] | str | None:
         raise InputError(f"--rows {text} does not choose rows", do=do) from None
 
 
+def row_count(text: str) -> int | None:
+    """Parse ``--rows`` of ``check``: a number says how many rows, anything else which ones.
+
+    >>> row_count("20"), row_count("0:20")
+    (20, None)
+    """
+    try:
+        count = int(text)
+    except ValueError:
+        return None
+    if count < 1:
+        do = "Write --rows 20 for twenty rows, --rows 0:20 for the first twenty"
+        raise InputError("--rows must be at least one row", f"Got {count}", do)
+    return count
+
+
 def output_choice(text: str) -> int | str:
     """Return a number for digits, else the name.
 

@@ -37,7 +37,10 @@ def demo(
         from sklearn.svm import SVR
 
         from exactshap.explainer import Explainer
+        from exactshap.results.report import check_report_path
 
+    check_report_path(out)
+    check_target(out, None)
     data = load_diabetes(scaled=False)
     model = make_pipeline(StandardScaler(), SVR(C=100.0)).fit(data.data, data.target)
     background = data.data[:background_rows] if background_rows else None
@@ -176,7 +179,9 @@ def _comparable_target(explanation: exactshap.Explanation, target: Column) -> An
 def check(
     task: Task,
     *,
-    rows: Annotated[int, typer.Option(min=1, help="Rows to check, drawn at random if there are more.")] = 100,
+    rows: Annotated[
+        str, typer.Option(help="How many rows to check, drawn at random; or which, all of them: 0:20, 3,5,8, or a filter.")
+    ] = "100",
     masks: Annotated[int, typer.Option(min=1, help="Random coalitions to compare with the model on hand-masked rows.")] = 8,
     seed: options.Seed = 0,
 ) -> None:
@@ -188,12 +193,13 @@ def check(
 
     from exactshap.frames import as_table
 
-    task = task.seeded(seed)
+    most = options.row_count(rows)
+    task = replace(task.seeded(seed), rows=options.row_choice(rows) if most is None else None)
     quiet = replace(task, settings=task.settings | {"progress": False})  # the whole check has one line of progress
     with progress_text(None, lambda _, seconds: f"checking {task.model.name} for {duration(seconds)}"):
         explainer, X = quiet.explainer()
-        if (table := as_table(X)).n_rows > rows:
-            X = table.take(np.sort(np.random.default_rng(seed).choice(table.n_rows, rows, replace=False))).native
+        if most is not None and (table := as_table(X)).n_rows > most:
+            X = table.take(np.sort(np.random.default_rng(seed).choice(table.n_rows, most, replace=False))).native
         verification = explainer.verify(X, n_masks=masks, random_state=seed, offset=task.offset)
     say(repr(explainer))
     say(str(verification))
