@@ -547,7 +547,12 @@ def test_the_curve_is_the_column_alone_and_the_points_are_the_values():
     np.testing.assert_array_equal(shape.curve_x, np.sort(X["a"]))
     np.testing.assert_array_equal(shape.x, X["a"])
     np.testing.assert_array_equal(shape.values, explanation.values[:, 0])
-    assert (shape.unit, shape.game, shape.categories, shape.missing) == ("target", "value function: interventional", None, None)
+    assert (shape.unit, shape.game, shape.axis.categories, shape.missing) == (
+        "target",
+        "value function: interventional",
+        None,
+        None,
+    )
 
 
 def test_without_interactions_the_points_lie_on_the_curve():
@@ -571,7 +576,8 @@ def test_missing_values_are_drawn_left_of_the_rest():
     assert shape.missing < rows["b"].min()
     assert (shape.x == shape.missing).sum() == 4
     ax = explanation.plot.shape(1, main)
-    assert [label.get_text() for label in ax.get_xticklabels()][-1] == "missing"
+    assert [text.get_text() for text in ax.texts] == ["missing"]
+    assert ax.texts[0].xy[0] == shape.missing
 
 
 def test_ordered_categories_keep_their_order():
@@ -580,7 +586,7 @@ def test_ordered_categories_keep_their_order():
     place = prepare_scatter(explained, 0).x
     np.testing.assert_array_equal(place.numbers, [1.0, 0.0, np.nan, 2.0])
     shape = prepare_shape(explained[:1], linear(np.zeros((4, 1)), names=["size"], data=sizes, index="moebius"), 0)
-    assert place.categories == shape.categories == ("s", "m", "l")
+    assert place.categories == shape.axis.categories == ("s", "m", "l")
 
 
 def test_text_gets_one_place_for_each_category():
@@ -591,11 +597,23 @@ def test_text_gets_one_place_for_each_category():
     rows = frame.assign(city=np.where(np.arange(100) % 9 == 0, None, frame["city"]))
     explanation, main = explainer(rows), explainer(frame, index="moebius")
     shape = prepare_shape(explanation, main, "city")
-    assert shape.categories == ("Lima", "Oslo", "Rome")
+    assert shape.axis.categories == ("Lima", "Oslo", "Rome")
     assert set(shape.x) == {0.0, 1.0, 2.0, shape.missing}
     assert len(shape.curve) == 3
     ax = explanation.plot.shape("city", main)
-    assert [label.get_text() for label in ax.get_xticklabels()] == ["Lima", "Oslo", "Rome", "missing"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["missing", "Lima", "Oslo", "Rome"]
+
+
+def test_dates_have_an_axis_of_dates():
+    days = pd.DataFrame({"at": pd.date_range("2023-11-20", periods=40, freq="3D")})
+    values = np.arange(40.0)[:, None]
+    explained, main = (linear(values, names=["at"], data=days, index=index) for index in ("shapley", "moebius"))
+    shape = prepare_shape(explained, main[::2], "at")
+    np.testing.assert_array_equal(np.diff(shape.x), 3.0)
+    assert shape.axis.kind == "date"
+    ax = explained.plot.shape("at", main)
+    ax.figure.draw_without_rendering()
+    assert {"Dec", "Jan"} <= {label.get_text() for label in ax.get_xticklabels()}
 
 
 def test_drawing_uses_the_axes_that_came_in():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from exactshap.results.data import (
     readable,
 )
 from exactshap.results.plots._drawing import (
-    CATEGORY_WIDTH,
     Plotted,
     current_palette,
     date_axis,
@@ -197,12 +196,11 @@ def _name_axis(axis: Axes, content: Axis, *, turned: bool) -> None:
 class Shape:
     """Hold what the picture of one feature shows."""
 
-    name: str
+    axis: Axis  # the cells of the explained rows, then those of the curve's
     x: np.ndarray  # (n_points,): where each explained row lies
     values: np.ndarray  # (n_points,): its value
     curve_x: np.ndarray  # (n_curve,): the distinct places, ascending
     curve: np.ndarray  # (n_curve,): the shape function v({j}) - v(empty) there
-    categories: tuple[str, ...] | None  # the texts of x = 0, 1, 2, ...
     missing: float | None  # where rows without a value are drawn
     what: str
     unit: str
@@ -217,29 +215,38 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
     check_main_effects(main_effects)
     _check_pair(explanation, main_effects)
     j = _player(explanation, feature)
-    places, curve_places = _places(explanation, j), _places(main_effects, j)
-    categories = None
-    if places.dtype == object or curve_places.dtype == object:
-        table = as_table(explanation.data, allow_empty=True)
-        categories = tuple(in_order(map(str, (*places, *curve_places)), table, player_columns(explanation, table)[j]))
-        codes = {"": np.nan} | {text: float(code) for code, text in enumerate(categories)}
-        places, curve_places = (np.array([codes[str(cell)] for cell in texts], float) for texts in (places, curve_places))
-    both = np.concatenate([places, curve_places])
-    missing = missing_place(both, is_text=categories is not None) if np.isnan(both).any() else None
-    places, curve_places = (np.where(np.isnan(x), missing or 0.0, x) for x in (places, curve_places))
+    both = _joint_axis(explanation, main_effects, j)
+    missing = missing_place(both.numbers, is_text=both.kind == "text") if np.isnan(both.numbers).any() else None
+    places, curve_places = np.split(np.where(np.isnan(both.numbers), missing or 0.0, both.numbers), [explanation.n_rows])
     curve_x, first = np.unique(curve_places, return_index=True)
     return Shape(
-        name=explanation.feature_names[j],
+        axis=both,
         x=places,
         values=np.asarray(explanation.values[:, j]),
         curve_x=curve_x,
         curve=np.asarray(main_effects.values[first, j]),
-        categories=categories,
         missing=missing,
         what=index_title(explanation.index),
         unit=explanation.unit,
         game=game_title(explanation),
     )
+
+
+def _joint_axis(explanation: ExplanationData, other: ExplanationData, j: int) -> Axis:
+    """Return the cells of a player in both explanations, one under the other, with the categories of both."""
+    one, two = (axis(rows, shown, j) for rows in (explanation, other) if (shown := cells(rows)) is not None)
+    if one.kind != "text" and two.kind != "text":
+        return replace(one, numbers=np.concatenate([one.numbers, two.numbers]))
+    table = as_table(explanation.data, allow_empty=True)
+    texts = {*(one.categories or ()), *(two.categories or ())}
+    categories = tuple(in_order(texts, table, player_columns(explanation, table)[j]))
+    # Their own codes count their own categories only
+    codes = [
+        categories.index(part.categories[int(number)]) if np.isfinite(number) and part.categories else np.nan
+        for part in (one, two)
+        for number in part.numbers
+    ]
+    return replace(one, kind="text", numbers=np.array(codes, float), categories=categories)
 
 
 def check_main_effects(main_effects: object) -> None:
@@ -271,13 +278,6 @@ def _player(explanation: ExplanationData, feature: int | str) -> int:
     return j
 
 
-def _places(explanation: ExplanationData, j: int) -> np.ndarray:
-    """Return the feature's numbers, or its texts as objects ("" where missing)."""
-    content = cells(explanation)
-    assert content is not None
-    return content.numbers[:, j] if content.numeric[j] else content.display[:, j]
-
-
 @picture
 def shape(
     plot: Plotted, feature: int | str, main_effects: ExplanationData, *, output: int | str | None = None, ax: Axes = None
@@ -293,29 +293,17 @@ def shape(
     check_main_effects(main_effects)
     shape = prepare_shape(rows, main_effects if output is None else main_effects.output(output), feature)
     ax, colours = new_axes(5.0, 3.6) if ax is None else ax, current_palette()
-    alone = shape.curve_x == shape.missing if shape.categories is None else np.ones(len(shape.curve_x), bool)
+    alone = np.ones(len(shape.curve_x), bool) if shape.axis.kind == "text" else shape.curve_x == shape.missing
     ax.plot(shape.curve_x[~alone], shape.curve[~alone], color=colours.accent, zorder=2)
     ax.plot(shape.curve_x[alone], shape.curve[alone], color=colours.accent, linestyle="", marker="_", markersize=24, zorder=2)
     ax.scatter(shape.x, shape.values, s=12, color=colours.neutral, alpha=0.6, linewidths=0, zorder=3, label=shape.what)
     ax.plot([], [], color=colours.accent, label=r"alone: v({j}) - v(empty)")
     ax.axhline(0.0, color="gray", linewidth=0.7, zorder=1)
-    _name_places(shape, ax)
-    ax.set_xlabel(in_lines(escape(shape.name)))
+    _name_axis(ax.xaxis, shape.axis, turned=True)
+    if shape.missing is not None:
+        _name_missing(ax, shape.axis, shape.missing)
+    ax.set_xlabel(in_lines(escape(shape.axis.name)))
     ax.set_ylabel(escape(f"{shape.what}\n({shape.unit})"))
     ax.set_title(escape(shape.game), fontsize=9)
     ax.legend(frameon=False, fontsize=8)
     return ax
-
-
-def _name_places(shape: Shape, ax: Axes) -> None:
-    """Label categories under the axis, and "missing" where such rows are."""
-    if shape.categories is None and shape.missing is None:
-        return
-    if shape.categories is not None:
-        names = {float(code): name for code, name in enumerate(shape.categories)}
-    else:
-        apart = shape.missing + 0.1 * np.ptp(shape.curve_x)
-        names = {float(x): f"{x:g}" for x in ax.get_xticks() if apart < x <= ax.get_xlim()[1]}
-    if shape.missing is not None:
-        names[shape.missing] = "missing"
-    ax.set_xticks(list(names), [escape(shortened(name, CATEGORY_WIDTH)) for name in names.values()])
