@@ -41,6 +41,28 @@ def test_the_demo_imports_what_it_needs_and_nothing_heavy_beside_its_model(tmp_p
     assert collects
 
 
+EXPLAIN = """
+import sys
+import numpy as np
+from sklearn.linear_model import LinearRegression
+import exactshap
+
+X = np.arange(12.0).reshape(4, 3)
+print(exactshap.explain(LinearRegression().fit(X, X[:, 0]), X, X[:2]))
+there = [name for name in sys.modules if name.startswith("exactshap")]
+assert hasattr(exactshap.Explanation, "report") and exactshap.Explanation.__dict__["report"].__name__ == "write_report"
+print(*there, file=sys.stderr)
+"""
+
+
+def test_explaining_imports_no_pictures_pages_comparisons_or_reasons():
+    done = subprocess.run([sys.executable, "-c", EXPLAIN], capture_output=True, text=True, check=True)
+    there = done.stderr.split()
+    unused = ("plots", "report", "comparison", "reasons", "decomposition", "explanation._storage", "data._importance")
+    assert "exactshap.results.explanation" in there
+    assert not [name for name in there if name.startswith(tuple(f"exactshap.results.{each}" for each in unused))]
+
+
 @pytest.fixture
 def thawed():
     """Leave nothing set apart, and the collector as it was."""

@@ -1,4 +1,4 @@
-"""Import optional libraries and names of our own packages on first use."""
+"""Import optional libraries, and names and methods of our own packages, on first use."""
 
 from __future__ import annotations
 
@@ -54,3 +54,24 @@ def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]
         return getattr(importlib.import_module(places[name]), name)
 
     return get
+
+
+class MethodOnFirstUse:
+    """Stand for a function as a method, whose module is imported when the method is first used.
+
+    >>> class Folder(str):
+    ...     joined = MethodOnFirstUse("os.path", "join")
+    >>> Folder("a").joined("b")
+    'a/b'
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self._owner, self._attribute = owner, attribute
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        function = getattr(importlib.import_module(self._module), self._name)
+        setattr(self._owner, self._attribute, function)  # from now on an ordinary method
+        return function if instance is None else function.__get__(instance, owner)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from exactshap._runtime.optional import MethodOnFirstUse
 from exactshap._runtime.words import fields_html, fields_text
 from exactshap.errors import InputError
-from exactshap.results import comparison
 from exactshap.results import data as forms
 from exactshap.results.data import ExplanationData, NamedValues, facts, headline, refuse_name
-from exactshap.results.explanation import _storage
-from exactshap.results.plots import PlotAccessor
-from exactshap.results.reasons import find_reasons
-from exactshap.results.report import write_card, write_report
+
+if TYPE_CHECKING:
+    from exactshap.results import comparison
+    from exactshap.results.explanation import _storage
+    from exactshap.results.plots import PlotAccessor
+    from exactshap.results.reasons import find_reasons
+    from exactshap.results.report import write_card, write_report
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -198,20 +201,28 @@ class Explanation(ExplanationData):
         """Return each player's mean value over the rows, with names."""
         return self._named(self.values, self.feature_names).mean()
 
-    importance = forms.importance
-
     def ranking(self) -> NamedValues:
         """Return the players by decreasing mean magnitude; several outputs need ``explanation.output(name).ranking()``."""
         return self.abs().mean().sort_values(ascending=False)
 
-    compare, by, reasons = comparison.compare, comparison.by, find_reasons
+    # What most explanations need none of is a third of the library's own import
+    if TYPE_CHECKING:
+        importance, reasons, compare, by = forms.importance, find_reasons, comparison.compare, comparison.by
+        report, model_card, save = write_report, write_card, _storage.save
+    else:
+        importance = MethodOnFirstUse("exactshap.results.data", "importance")
+        reasons = MethodOnFirstUse("exactshap.results.reasons", "find_reasons")
+        compare = MethodOnFirstUse("exactshap.results.comparison", "compare")
+        by = MethodOnFirstUse("exactshap.results.comparison", "by")
+        report = MethodOnFirstUse("exactshap.results.report", "write_report")
+        model_card = MethodOnFirstUse("exactshap.results.report", "write_card")
+        save = MethodOnFirstUse("exactshap.results.explanation._storage", "save")
 
     # --- conversions, pictures, files ----------------------------------------------------------------------------------
 
     to_frame, to_shap, to_shapiq = forms.to_frame, forms.to_shap, forms.to_shapiq
     concat = classmethod(forms.concat)  # type: ignore[var-annotated]
     from_solution = classmethod(forms.from_solution)  # type: ignore[var-annotated]
-    save, report, model_card = _storage.save, write_report, write_card
 
     @classmethod
     def load(cls, path: str | Path, *, max_bytes: int | None = None) -> Explanation:
@@ -220,9 +231,13 @@ class Explanation(ExplanationData):
         ``max_bytes`` bounds what is unpacked: zip entries while they are, a Parquet table's pages before they are. None: 64 times
         the size of the file, at least 256 MiB and at most 8 GiB.
         """
+        from exactshap.results.explanation import _storage
+
         return _storage.load(path, cls, max_bytes=max_bytes)
 
     @property
     def plot(self) -> PlotAccessor:
         """Plots: ``waterfall(i)``, ``beeswarm()``, ``bar()``, ``scatter(feature)``, ``interactions(i)``; each takes ``ax``."""
+        from exactshap.results.plots import PlotAccessor
+
         return PlotAccessor(self)
