@@ -234,6 +234,13 @@ def readable(model: Model, X: Table) -> TableLike:
     return (X.copy() if writes_to_rows(model) else X).native
 
 
+def without_names(X: Table, fitted: Model) -> Table:
+    """Return a frame as an array where a fitted model knows no names of columns; other rows as they are."""
+    if not X.is_frame or hasattr(fitted, "feature_names_in_"):
+        return X
+    return Table(X.numeric(categories=True), None, X.n_rows, X.n_columns)
+
+
 def reads_texts(model: Model) -> bool:
     """Say whether a model or the first inside it takes a column of texts."""
     if hasattr(model, "steps"):

@@ -245,10 +245,9 @@ def read_calibrated(model: Model, request: Request) -> Reader:
 
     .. math:: p(x) = \frac1K \sum_k g_k(f_k(x)), \qquad g_k(t) = \frac{1}{1 + \exp(a_k t + b_k)} \text{ or piecewise linear}
     """
-    names = class_names(model.classes_)
+    names = score_names(model.classes_)
     if model.method not in ("sigmoid", "isotonic", "temperature"):
         raise _refused_calibration(model, f"Got method={model.method!r}")
-    names = names[1:] if len(names) == 2 else names
     wanted = "auto" if request.asks_response and request.output not in names else request.output
     outputs = Outputs.of(names, wanted, owner=type(model).__name__)
     unit = f"probability of class {outputs.names[0]}" if outputs.single else "probability"

@@ -25,6 +25,7 @@ from exactshap.readers.additive import (
     with_response,
 )
 from exactshap.readers.kernel_machines import KernelReader, merge
+from exactshap.readers.wrappers._columns import without_names
 from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member, request_of_sum
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def _read_scores(model: Model, request: Request) -> Reader:
     inner = replace(request, output="auto")
     if request.background is not None:
         inner = replace(
-            inner, background=_bare(model, request.background), feature_names=request.feature_names or request.background.names
+            inner,
+            background=without_names(request.background, model.estimators_[0]),
+            feature_names=request.feature_names or request.background.names,
         )
     models = [model.estimators_[k] for k in outputs.numbers]
     of_targets = sklearn_name(model) == "MultiOutputRegressor"
@@ -122,7 +125,7 @@ def read_codes(model: Model, request: Request) -> Reader:
     names, codes = tuple(map(str, model.classes_)), np.asarray(model.code_book_, float)
     outputs = Outputs.of(names, request.output, owner=type(model).__name__, multiple=True)
     if request.background is not None:
-        request = replace(request, background=_bare(model, request.background))
+        request = replace(request, background=without_names(request.background, model.estimators_[0]))
     request, chosen = request_of_sum(model, request), outputs.numbers
     members, constant = [], -0.5 * np.square(codes[chosen]).sum(axis=1)
     for part, code in zip(model.estimators_, codes.T, strict=True):
@@ -155,7 +158,7 @@ def _part_of_code(part: Model, request: Request, model: Model) -> Reader:
 
 def _closeness(model: Model, outputs: Outputs, X: Table) -> np.ndarray:
     """Return the closeness of the parts' answers to the model's codes. The model has no call that returns it."""
-    rows, codes = _bare(model, X).native, np.asarray(model.code_book_, float)
+    rows, codes = without_names(X, model.estimators_[0]).native, np.asarray(model.code_book_, float)
     answers = np.stack([_answer(part, rows) for part in model.estimators_], axis=1)
     return outputs.pick(answers @ codes.T - 0.5 * np.square(codes).sum(axis=1))
 
@@ -176,7 +179,7 @@ def _names(model: Model) -> tuple[str, ...]:
 
 def _predict(model: Model, outputs: Outputs, X: Table) -> np.ndarray:
     """Return the model's own outputs: its decision function, or predictions; of pairs of classes, those of its parts."""
-    rows = _bare(model, X).native
+    rows = without_names(X, model.estimators_[0]).native
     if sklearn_name(model) == "OneVsOneClassifier":  # its own decision function counts votes
         values = np.stack([np.ravel(_of_part(model.estimators_[k], rows)) for k in outputs.numbers], axis=1)
         return values[:, 0] if outputs.single else values
@@ -185,13 +188,6 @@ def _predict(model: Model, outputs: Outputs, X: Table) -> np.ndarray:
 
 def _of_part(part: Model, rows: TableLike) -> Any:
     return (part.decision_function if hasattr(part, "decision_function") else part.predict)(rows)
-
-
-def _bare(model: Model, X: Table) -> Table:
-    """Return the rows as the parts were fitted on them: without names where they know none."""
-    if not X.is_frame or hasattr(model.estimators_[0], "feature_names_in_"):
-        return X
-    return Table(X.numeric(categories=True), None, X.n_rows, X.n_columns)
 
 
 def read_chain(model: Model, request: Request) -> Reader:

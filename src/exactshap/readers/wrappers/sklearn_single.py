@@ -24,7 +24,7 @@ from exactshap.readers import (
 from exactshap.readers import read as read_any
 from exactshap.readers.additive import SCALERS
 from exactshap.readers.responses import LinkedReader, exponential, needs_rows
-from exactshap.readers.wrappers._columns import readable
+from exactshap.readers.wrappers._columns import readable, without_names
 from exactshap.readers.wrappers._sum import Member, SumReader, own_answers, read_member, request_of_sum
 
 # Name, rate and shift: the target is exp(rate * prediction) + shift
@@ -84,9 +84,7 @@ class HolderReader(DelegatingReader):
 
 def _as_fitted(model: Model, held: Model, X: Table) -> Table:
     """Return the rows as the model inside was fitted on them; self-training passes arrays."""
-    if not X.is_frame or fitted_names(model) is None or hasattr(held, "feature_names_in_"):
-        return X
-    return Table(X.numeric(categories=True), None, X.n_rows, X.n_columns)
+    return X if fitted_names(model) is None else without_names(X, held)
 
 
 # -- transformed targets: values in units of a scaled and shifted target, of its logarithm or of the target itself -------------
