@@ -69,7 +69,7 @@ class Features:
         if not len(code):
             raise ModelFormatError(f"{where}: compares with a category that its column does not list")
         self._check_place(entry, ("OneHotFeature", c, value), where)
-        return Split((column, int(code[0])), Node(column, 0.5, True, category=int(code[0])))
+        return Split((column, int(code[0])), Node(column, 0.5, True, members=(int(code[0]),)))
 
     def _check_place(self, entry: dict, what: tuple[str, int, float], where: str) -> None:
         """Refuse a split with a number that contradicts its description. The library uses the number."""

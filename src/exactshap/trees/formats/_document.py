@@ -226,7 +226,9 @@ class Node(NamedTuple):
     missing_left: bool = False
     value: np.ndarray | float | None = None  # None of splits
     cover: float = 0.0
-    category: int = -1  # whose rows a split sends above, whatever the threshold; -1: numbers are compared
+    members: Sequence[int] | None = (
+        None  # categories that a split sends above, whatever the threshold; None: numbers are compared
+    )
 
 
 def tree_of(
@@ -245,11 +247,12 @@ def tree_of(
     """
     entries, left, right = parents_first(root, children)
     nodes = [node(q, entry) for q, entry in enumerate(entries)]
-    feature, threshold, missing, values, cover, category = zip(*nodes, strict=True)
-    coded = [q for q, code in enumerate(category) if code >= 0]
-    if sum(category[q] // 32 + 1 for q in coded) > most_words:
+    feature, threshold, missing, values, cover, members = zip(*nodes, strict=True)
+    coded = {q: some for q, some in enumerate(members) if some is not None}
+    if sum(max(some, default=0) // 32 + 1 for some in coded.values()) > most_words:
         raise ModelFormatError(f"{where}: the category sets are too large", f"The limit is {MAX_WORDS} words")
-    left[coded], right[coded] = right[coded], left[coded]  # members of a set go left
+    swapped = list(coded)  # members of a set go left
+    left[swapped], right[swapped] = right[swapped], left[swapped]
     nothing = np.zeros(np.shape(values[-1]))  # the last entry is a leaf
     return RawTree(
         feature=np.array(feature),
@@ -259,7 +262,7 @@ def tree_of(
         value=np.array([nothing if value is None else value for value in values], float),
         cover=np.array(cover, float),
         missing=np.array(missing, np.int8),
-        categories={q: bit_set(np.array([category[q]]), f"{where} node {q}") for q in coded},
+        categories={q: bit_set(np.array(some, np.int64), f"{where} node {q}") for q, some in coded.items()},
         output=output,
     )
 

@@ -21,7 +21,7 @@ import numpy as np
 from exactshap._runtime.types import Foreign, Model
 from exactshap.errors import ModelFormatError, UnsupportedStructureError
 from exactshap.trees.ensemble import LeafFunction, RawTree, TreeModel, model_of
-from exactshap.trees.formats._document import Node, bit_set, log_odds, names_of_outputs, tree_of
+from exactshap.trees.formats._document import Node, log_odds, names_of_outputs, tree_of
 from exactshap.trees.formats.sklearn import convert as convert_sklearn
 from exactshap.trees.formats.sklearn import of_estimator
 
@@ -301,38 +301,32 @@ def convert_treelite(model: Model) -> TreeModel:
 
 
 def _tree_of_treelite(tree: dict[str, Any], share: float, output: int, n_cells: int, places: np.ndarray) -> RawTree:
-    nodes = sorted(tree["nodes"], key=lambda node: node["node_id"])
-    leaf = np.array(["leaf_value" in node for node in nodes])
-    swapped = [node.get("category_list_right_child", False) for node in nodes]
-    children = np.array([[node.get("left_child", -1), node.get("right_child", -1)] for node in nodes])
-    left, right = np.where(np.array(swapped)[:, None], children[:, ::-1], children).T
-    default = np.array([bool(node.get("default_left", False)) != flip for node, flip in zip(nodes, swapped, strict=True)])
-    # Inner nodes add nothing
-    value = np.array([np.ravel(np.asarray(node.get("leaf_value", np.zeros(n_cells)), float)) for node in nodes])
-    value = value if n_cells == 1 else value[:, places]
-    return RawTree(
-        feature=np.array([node.get("split_feature_id", -1) for node in nodes]),
-        threshold=np.where(leaf, 0.0, tree["threshold"]),
-        left=left,
-        right=right,
-        value=share * (value[:, 0] if output >= 0 or value.shape[1] == 1 else value),
-        cover=_covers_of_treelite(nodes),
-        missing=np.where(leaf, 0, default).astype(np.int8),
-        categories={
-            q: bit_set(np.array(node["category_list"], np.int64), f"node {q}")
-            for q, node in enumerate(nodes)
-            if "category_list" in node
-        },
-        output=output,
-    )
+    numbered = {entry["node_id"]: entry for entry in tree["nodes"]}
+    # Weights or numbers of training rows, if all nodes have them
+    covers = next((name for name in ("sum_hess", "data_count") if all(name in entry for entry in tree["nodes"])), "")
 
+    def children(entry: dict[str, Any]) -> list[dict[str, Any]]:
+        if "leaf_value" in entry:
+            return []
+        sides = [numbered[entry["left_child"]], numbered[entry["right_child"]]]
+        # Members of a set last
+        return sides[::-1] if "category_list" in entry and not entry["category_list_right_child"] else sides
 
-def _covers_of_treelite(nodes: list[dict[str, Any]]) -> np.ndarray:
-    """Return weights or numbers of training rows if all nodes have them."""
-    for name in ("sum_hess", "data_count"):
-        if all(name in node for node in nodes):
-            return np.array([float(node[name]) for node in nodes])
-    return np.zeros(len(nodes))
+    def node(_: int, entry: dict[str, Any]) -> Node:
+        cover = float(entry.get(covers, 0.0))
+        if "leaf_value" not in entry:
+            column, threshold, members = (
+                entry["split_feature_id"],
+                tree["threshold"][entry["node_id"]],
+                entry.get("category_list"),
+            )
+            missing_left = bool(entry["default_left"]) != bool(entry.get("category_list_right_child", False))
+            return Node(column, threshold, missing_left, cover=cover, members=members)
+        value = share * np.ravel(np.asarray(entry["leaf_value"], float))
+        value = value if n_cells == 1 else value[places]
+        return Node(value=value[0] if output >= 0 or len(value) == 1 else value, cover=cover)
+
+    return tree_of(numbered[0], children, node, output=output)
 
 
 def _comparison_of_treelite(trees: list[dict[str, Any]]) -> str:
