@@ -311,14 +311,8 @@ class RowReader(Reader, Generic[Row]):
             yield replace(solution, part=replace(solution.part, scale=solution.scale + size)).as_batch()
 
     def _finished(self, part: Part, constant: np.ndarray | float, semivalue: Semivalue, order: int) -> Solution:
-        return part.finish(
-            self.traits.n_players,
-            semivalue,
-            order,
-            constant=constant,
-            single_output=self.traits.single_output,
-            with_residual=False,
-        )
+        single = self.traits.single_output
+        return part.finish(self.traits.n_players, semivalue, order, constant=constant, single_output=single)
 
     def bind(self, row: Table) -> Self | None:
         return self._bound(row)

@@ -208,7 +208,6 @@ class BoundMachine:
             constant=constant,
             magnitude=np.maximum(self.peak(values), self._absent_peak),
             single_output=self.single_output,
-            with_residual=False,
         )
 
     def mixture_error(self, values: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

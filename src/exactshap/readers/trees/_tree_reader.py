@@ -111,7 +111,7 @@ class TreeReader(Reader):
             raise
 
     def solve(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
-        solution = solve_trees(self._prepared, self._encoded(X), semivalue, order, with_residual=False)
+        solution = solve_trees(self._prepared, self._encoded(X), semivalue, order)
         reading = self.ensemble.reading
         return solution.renamed(f"{solution.method}; {reading}") if reading else solution
 

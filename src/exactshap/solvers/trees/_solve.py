@@ -257,16 +257,13 @@ def no_path_dependent(name: str) -> str:
     )
 
 
-def solve_trees(
-    prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int, *, with_residual: bool = True
-) -> Solution:
+def solve_trees(prepared: PreparedTrees, X: np.ndarray, semivalue: Semivalue, order: int) -> Solution:
     r"""Solve the games of all rows for every set of 1..order players.
 
     .. math:: \phi_T(x) = \sum_l c_l\, (-1)^{|T \setminus A_l|} \sum_{S \subseteq A_l \setminus T} p_{|T|}(|S|)\,
               \Delta_{T \cap A_l}\, g_l(S), \qquad A_l = \{j : x \text{ satisfies all splits on } j \text{ on the path to } l\}
 
-    for rows ``X`` (n_rows, n_features) of float64 with NaN for missing values. Without ``with_residual`` what is missing to v(D) is not
-    worked out, which takes as long as a linear model in bulk.
+    for rows ``X`` (n_rows, n_features) of float64 with NaN for missing values.
 
     Exact up to rounding, a small multiple of ``eps * scale``, plus ``error_bound`` where fewer nodes than the exact number are
     used (paths of some 30 players and more). The same bits however the rows are cut into blocks.
@@ -290,7 +287,6 @@ def solve_trees(
         constant=trees.constant,
         empty=prepared.empty,
         single_output=part.values.shape[2] == 1,
-        with_residual=with_residual,
     )
 
 
