@@ -6,7 +6,7 @@ import functools
 import logging
 import math
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import Any
@@ -233,10 +233,14 @@ class BlackBox(Reader):
         def solve_row(i: int) -> Solution:
             row = X.take(slice(i, i + 1))
             # A player with columns that are the same in the row and in all background rows gets exactly 0, and costs no call.
-            moving = moving_players(self.traits.players, self._fixed, row)
-            return solve_moving(self.row_game(row, i), moving, semivalue, order, **settings).as_batch()
+            return solve_moving(self.row_game(row, i), self._moving(row), semivalue, order, **settings).as_batch()
 
         return Solution.join(map(solve_row, range(X.n_rows)), X.n_rows)
+
+    def _moving(self, row: Table) -> list[int]:
+        """Return players with columns where the row differs from the background. One different background row is enough."""
+        idle = {j for j, value in self._fixed.items() if _same(row.column(j)[0], value)}
+        return [place for place, columns in enumerate(self.traits.players) if not idle.issuperset(columns)]
 
     def _solve_pooled(self, X: Table, semivalue: Semivalue, order: int) -> Solution:
         """Estimate all rows by one process over rows and coalitions, each row from coalitions of its own."""
@@ -266,7 +270,7 @@ class BlackBox(Reader):
             answers,
             (rows - background.mean(axis=0)) / np.where(spread > 0, spread, 1.0),
             owners,
-            [moving_players(self.traits.players, self._fixed, X.take(slice(i, i + 1))) for i in range(X.n_rows)],
+            [self._moving(X.take(slice(i, i + 1))) for i in range(X.n_rows)],
             semivalue,
             budget=int(self._coalitions),
             rng=np.random.default_rng(self._seed_of(X)),
@@ -282,7 +286,7 @@ class BlackBox(Reader):
         """
         settings = {**settings, "random_state": self._seed_of(X)}
         rows = [X.take(slice(i, i + 1)) for i in range(X.n_rows)]
-        moving = sorted({j for row in rows for j in moving_players(self.traits.players, self._fixed, row)})
+        moving = sorted({j for row in rows for j in self._moving(row)})
         together = [
             RowFunction(self, X.take(slice(i, i + self.batch_coalitions))) for i in range(0, X.n_rows, self.batch_coalitions)
         ]
@@ -512,12 +516,6 @@ def _kind(cell: object) -> tuple[bool, bool]:
     """Return what distinguishes cells that compare equal: whether it is a boolean, and whether a negative zero."""
     is_negative_zero = isinstance(cell, (float, np.floating)) and cell == 0.0 and math.copysign(1.0, cell) < 0.0
     return isinstance(cell, (bool, np.bool_)), is_negative_zero
-
-
-def moving_players(players: Sequence[Sequence[int]], fixed: dict[int, Any], row: Table) -> list[int]:
-    """Return players with columns where the row differs from the background. One different background row is enough."""
-    idle = {j for j, value in fixed.items() if _same(row.column(j)[0], value)}
-    return [place for place, columns in enumerate(players) if not idle.issuperset(columns)]
 
 
 def owner_reader(model: Model, request: Request) -> Reader | None:
