@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,12 +22,11 @@ from exactshap.readers import Outputs, OwnCall, Reader, Request, Rounding, Trait
 from exactshap.readers.kernel_machines._bound import BoundMachine, Strategy
 from exactshap.readers.kernel_machines._expansion import Expansion, expand
 from exactshap.readers.kernel_machines._gaussian_posterior import GaussianPosterior, WithPosterior
+from exactshap.readers.kernel_machines._observational import bind
 from exactshap.readers.kernel_machines._strategies import FoldedBackground, Streamed
+from exactshap.readers.responses import HybridScores, ProductScores, RowScores, SampledResponse, of_score
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Solution
-
-if TYPE_CHECKING:
-    from exactshap.readers.responses import HybridScores, RowScores
 
 VALUE_FUNCTIONS = ("functional", "normalized", "baseline", "interventional", "interventional-independent", "observational")
 # Rows of one evaluation of all terms.
@@ -103,8 +102,6 @@ class KernelReader(Reader):
             self.traits.rounding.precision,
         )
         if self.traits.value_function == "observational":
-            from exactshap.readers.kernel_machines._observational import bind
-
             if posterior is not None:
                 posterior.refuse_unless_linear(self.traits.value_function)
             return bind(machine, request, self._mean_prediction)
@@ -239,8 +236,6 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
         outer = request.outer_response
         if outer is None or not hasattr(model, outer.call.method):
             return read(model, request, *names)
-        from exactshap.readers.responses import HybridScores, of_score
-
         choose_value_function(
             request, ("interventional", "baseline"), None, owner=f"The {outer.unit} of {type(model).__name__}"
         )
@@ -261,16 +256,12 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
 
 def sampled(model: Model, score: Reader, hybrids: HybridScores, request: Request) -> Reader:
     """Return the reading of the response that ``model`` makes of a score: of a feature map a pipeline."""
-    from exactshap.readers.responses import SampledResponse
-
     score.traits = replace(score.traits, model=model)
     return SampledResponse(score, hybrids, request.outer_response, request, "terms join players")
 
 
 def _scores(score: KernelReader, X: Table) -> RowScores:
     """Return the scores of one row's hybrids."""
-    from exactshap.readers.responses import ProductScores
-
     machine = score.strategy.machine
     present, step = machine.present(score.float_rows(X))[0], machine.tile_values // max(1, machine.n_terms * machine.n_columns)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from exactshap.kernels import from_sklearn
 from exactshap.readers import Outputs, Reader, Request, Rounding, Traits, fitted_names, sklearn_name
 from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader, sampled, with_outer_response
-
-if TYPE_CHECKING:
-    from exactshap.readers.responses import RowScores
+from exactshap.readers.responses import HybridScores, RowScores, of_score
 
 
 def read(feature_map: Model, linear: Model, parts: Foreign, request: Request, model: Model) -> Reader:
@@ -31,8 +28,6 @@ def read(feature_map: Model, linear: Model, parts: Foreign, request: Request, mo
         return _nystroem(model, request, feature_map, linear, parts)
     if request.outer_response is None:
         return FourierReader(feature_map, linear, parts, request, model)
-    from exactshap.readers.responses import HybridScores, of_score
-
     score = FourierReader(feature_map, linear, parts, of_score(request), model)
     return sampled(model, score, HybridScores(score.hybrids), request)
 
@@ -129,8 +124,6 @@ class FourierReader(Reader):
 
     def hybrids(self, X: Table) -> RowScores:
         """Return the scores of one row's hybrids, for what a link makes of them."""
-        from exactshap.readers.responses import RowScores
-
         absent = self._phases(self.traits.reference.numeric(what="background"))
         steps, base = self._phases(X.numeric()) - absent, absent.sum(axis=2)
         c, (n_background, n_terms) = self.coefficients, base.shape

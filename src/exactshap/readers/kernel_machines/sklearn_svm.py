@@ -6,7 +6,7 @@ import copy
 import functools
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,7 @@ from exactshap.kernels import Kernel, from_sklearn
 from exactshap.readers import Outputs, OwnCall, Reader, Request, outputs_of, sklearn_name
 from exactshap.readers.kernel_machines._expansion import expand
 from exactshap.readers.kernel_machines._kernel_machine import KernelReader, read_arrays, with_outer_response
-
-if TYPE_CHECKING:
-    from exactshap.readers.responses import Response
+from exactshap.readers.responses import Coupled, Response, Votes, no_response
 
 SCORE_ROUNDINGS = 64.0  # of what adds up to a score, in its library's order and in ours
 
@@ -79,8 +77,6 @@ def _pairs(model: Model, request: Request, classes: tuple[str, ...]) -> Reader:
 
 def _votes(model: Model, classes: tuple[str, ...]) -> Response:
     """Return scikit-learn's one-vs-rest view of the scores of pairs."""
-    from exactshap.readers.responses import Response, Votes
-
     votes = Votes(len(classes), SCORE_ROUNDINGS * float(np.finfo(float).eps * np.abs(_dense(model.dual_coef_)).sum()))
     call = (
         OwnCall("decision_function", finish=votes) if model.decision_function_shape == "ovo" else OwnCall("decision_function")
@@ -90,8 +86,6 @@ def _votes(model: Model, classes: tuple[str, ...]) -> Response:
 
 def _probabilities(model: Model, classes: tuple[str, ...]) -> Response:
     """Return the coupling of Platt's sigmoids, if the machine was fitted with probabilities."""
-    from exactshap.readers.responses import Coupled, Response, no_response
-
     if not hasattr(model, "predict_proba"):
         raise no_response(model, "Its score is a decision function")
     with without_warnings:  # the attributes leave scikit-learn with `probability=`, in 1.11

@@ -6,7 +6,7 @@ import functools
 import itertools
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,11 +25,9 @@ from exactshap.readers.additive import (
     with_response,
 )
 from exactshap.readers.kernel_machines import KernelReader, merge
+from exactshap.readers.responses import Response, probabilities
 from exactshap.readers.wrappers._columns import without_names
 from exactshap.readers.wrappers._sum import Member, SumReader, name_of_sum, read_member, request_of_sum
-
-if TYPE_CHECKING:
-    from exactshap.readers.responses import Response
 
 
 def read(model: Model, request: Request) -> Reader:
@@ -42,8 +40,6 @@ def read(model: Model, request: Request) -> Reader:
 
 def _probabilities(model: Model) -> Response:
     """Return the second class's probability, or those of all classes."""
-    from exactshap.readers.responses import probabilities
-
     return probabilities(model.classes_, "one-vs-rest")
 
 

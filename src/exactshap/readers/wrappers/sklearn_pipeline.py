@@ -39,6 +39,7 @@ from exactshap.readers.additive import (
     read_projection,
     response_of,
 )
+from exactshap.readers.kernel_machines import read_feature_map
 from exactshap.readers.wrappers._columns import (
     SAMPLE_PIPELINE,
     TRIED_ROWS,
@@ -96,8 +97,6 @@ def _read_tail(steps: list[Any], request: Request, model: Model = None) -> Reade
     if is_projection(steps):
         return read_projection(steps, request, model)
     if sklearn_name(steps[0]) in _FEATURE_MAPS and len(steps) == 2 and (linear := linear_step(steps[1])) is not None:
-        from exactshap.readers.kernel_machines import read_feature_map
-
         if request.asks_response and hasattr(model, "classes_"):
             request = replace(request, output=response_of(steps[1]))
         return read_feature_map(steps[0], steps[1], linear, request, model)
