@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import ndtr, ndtri
 
 from exactshap._runtime.checks import check_count
 from exactshap._runtime.threads import n_threads
@@ -203,8 +205,6 @@ class GaussianCopula:
 
     def scores(self, X: Table) -> np.ndarray:
         """Return the normal scores (n_rows, n_columns) of rows. They come from ranks among the background's cells."""
-        from scipy.special import ndtri
-
         cells, below = self._cells(X), np.concatenate([np.zeros((1, self.sorted.shape[1])), self.cumulated])
         ranks = np.empty_like(cells)
         for j, column in enumerate(cells.T):
@@ -232,7 +232,6 @@ class BoundCopula:
     """``v(mask) -> (n_rows, n_outputs * REPLICATES)`` for proper coalitions of some rows; replicates are the last axis."""
 
     def __init__(self, copula: GaussianCopula, X: Table) -> None:
-        from scipy.special import ndtri
         from scipy.stats import qmc
 
         self.copula, self.X, self.scores = copula, X, copula.scores(X)
@@ -253,8 +252,6 @@ class BoundCopula:
 
     def _some(self, rows: slice, inside: np.ndarray, centres: np.ndarray, noise: np.ndarray) -> np.ndarray:
         """Return v(S) of some rows, from one call of the model."""
-        from scipy.special import ndtr
-
         copula, X = self.copula, self.X.take(rows)
         shares = ndtr(centres[:, None, :] + noise).reshape(X.n_rows * len(noise), -1)
         cells = np.zeros((len(shares), X.n_columns), int)
@@ -379,8 +376,6 @@ class RidgeRegression:
         self.etas = ETAS if auto else np.array([check_eta(eta, "value_function='observational'")])
 
     def fit(self, known: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> Fit:
-        from scipy.spatial.distance import cdist
-
         mean, root = weights @ targets, np.sqrt(weights)[:, None]
         centred, spread = targets - mean, float(np.sum(weights @ (known - weights @ known) ** 2))
         # If known columns are constant, the conditional mean is the mean.
