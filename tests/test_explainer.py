@@ -196,8 +196,8 @@ def test_plan_tells_before_running():
 
 def test_an_inexact_result_raises_or_warns_and_keeps_its_residual():
     explainer = Explainer(MODEL)
-    predict = explainer.reader._predict
-    explainer.reader._predict = lambda table: predict(table) + 1e-6
+    predict = explainer.reader.predict
+    explainer.reader.predict = lambda table: predict(table) + 1e-6
     with pytest.raises(ExactnessError, match="Values do not add up: residual 1e-06"):
         explainer(X[:3])
     explainer.on_inexact = "warn"
