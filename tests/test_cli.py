@@ -258,6 +258,31 @@ def test_check_takes_a_number_of_rows_or_the_rows_themselves(files, capsys):
         assert said in capsys.readouterr().err
 
 
+def test_a_stream_of_another_encoding_ends_no_command(files, monkeypatch):
+    pipe = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe, encoding="cp1252"))  # as in pipes of Windows
+    assert run("explain", "model.joblib", "data.csv", *COMMON, "-o", "values.csv") == 0
+    printed = pipe.getvalue().decode("cp1252")
+    [strongest] = [line.split() for line in printed.splitlines() if line.split()[:1] == ["age"]]
+    assert float(strongest[3]) < 0.0 < float(strongest[4])
+    assert printed.rstrip().endswith("values written to values.csv")
+    assert (files / "values.csv").exists()
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_tables_of_another_encoding_are_refused_with_the_way_to_utf8(files, fitted, encoding, capsys):
+    _, X, y = fitted
+    frame = X.assign(y=y, id=range(len(X)), größe=1.0)
+    frame.to_csv("other.csv", index=False, encoding=encoding)
+    assert run("explain", "model.joblib", "other.csv", *COMMON, "--drop", "größe") == 2
+    error = capsys.readouterr().err
+    assert "other.csv is not UTF-8. 'utf-8' codec can't decode byte" in error
+    code = re.search(r"Write it in UTF-8: (pandas\..*\))\.$", error, re.MULTILINE).group(1)
+    eval(code)
+    pandas.testing.assert_frame_equal(pandas.read_csv("utf8.csv"), frame)
+    assert run("explain", "model.joblib", "utf8.csv", *COMMON, "--drop", "größe") == 0
+
+
 def test_options_without_a_value_are_typed_with_one():
     said = "Pass n_jobs= or fewer rows. Pass n_jobs=, fewer rows. Pass n_jobs=2."
     assert _io.as_options(said) == "Pass --jobs N or fewer rows. Pass --jobs N, fewer rows. Pass --jobs 2."

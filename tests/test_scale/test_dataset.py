@@ -226,6 +226,9 @@ def test_bytes_are_no_text(tmp_path):
     T.to_csv(tmp_path / "a.csv", index=False, encoding="latin-1")
     with pytest.raises(InputError, match=r"a.csv is not UTF-8. Column 'colour' holds other bytes. Write it in UTF-8: pandas"):
         explain_dataset(explainer, tmp_path / "a.csv", tmp_path / "out")
+    T.rename(columns={"colour": "größe"}).to_csv(tmp_path / "b.csv", index=False, encoding="latin-1")
+    with pytest.raises(InputError, match=r"b.csv is not UTF-8. 'utf-8' codec can't decode byte .* Write it in UTF-8: pandas"):
+        explain_dataset(explainer, tmp_path / "b.csv", tmp_path / "out")
     with pytest.raises(InputError, match="Column 'colour' holds bytes"):
         Partition(explainer)(T.assign(colour=[colour.encode() for colour in T["colour"]]))
 

@@ -92,10 +92,23 @@ def as_options(text: str) -> str:
 def say(text: str) -> None:
     """Print a text literally. Names of columns may hold escape characters."""
     try:
-        print(printable(text), flush=True)
+        print(_encodable(printable(text), sys.stdout.encoding or "utf-8"), flush=True)
     except BrokenPipeError:
         # Such as of ``| head``: what follows is printed to nobody, and files are written
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """Return a text that a stream can print: files and pipes of Windows have a code page, which lacks the minus sign.
+
+    >>> _encodable("−4.2 größe", "cp1252"), _encodable("größe", "utf-8")
+    ('-4.2 größe', 'größe')
+    """
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.replace("\N{MINUS SIGN}", "-").encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 @without_collection
@@ -113,6 +126,10 @@ def read_table(path: Path, dropped: Sequence[str] = ()) -> Any:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        if isinstance(error, UnicodeDecodeError):
+            from exactshap.frames.stored import not_utf8
+
+            raise not_utf8(path.name, error) from None
         if path.suffix.lower() == ".csv":  # decimal commas make columns of their own
             with path.open(encoding="utf-8", errors="replace") as file:
                 _refuse_other_separators(file.readline(LINE_READ).strip(), path)

@@ -9,6 +9,7 @@ from exactshap.frames.stored._source import CsvTypes as CsvTypes
 from exactshap.frames.stored._source import SourceFile as SourceFile
 from exactshap.frames.stored._source import first_rows as first_rows
 from exactshap.frames.stored._source import inspect as inspect
+from exactshap.frames.stored._source import not_utf8 as not_utf8
 from exactshap.frames.stored._source import read_rows as read_rows
 from exactshap.frames.stored._source import read_schema as read_schema
 from exactshap.frames.stored._source import warn_of_losses as warn_of_losses

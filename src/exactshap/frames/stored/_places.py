@@ -74,7 +74,7 @@ def kind_of(path: str | Path) -> str:
     """Return "parquet" or "csv" by a file's suffix, or refuse it."""
     kind = _known_kind(path)
     if kind is None:
-        raise InputError(f"Data are read from Parquet and CSV files, not from {Path(path).name}")
+        raise InputError(f"Data are read from Parquet and CSV files, not from {Path(path).name}", do="Write them as Parquet")
     return kind
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -327,6 +328,14 @@ def parquet_file(file: StoredFile | Path) -> Iterator[Any]:
         yield opened
 
 
+def not_utf8(name: str, got: str | UnicodeDecodeError) -> InputError:
+    """Return the error for a CSV file of another encoding, such as those of Excel on Windows."""
+    begins = got.object[:2] if isinstance(got, UnicodeDecodeError) else b""
+    encoding = "utf-16" if begins in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
+    do = f"Write it in UTF-8: pandas.read_csv({name!r}, encoding={encoding!r}).to_csv('utf8.csv', index=False)"
+    return InputError(f"{name} is not UTF-8", f"{got}", do)
+
+
 @contextmanager
 def _readable(name: str, kind: str) -> Iterator[None]:
     """Turn Arrow's errors at damaged files into an InputError. Numbered errors of the system stay.
@@ -340,6 +349,8 @@ def _readable(name: str, kind: str) -> Iterator[None]:
         # Our own errors and the system's (no such file, no rights) say more than "cannot be read"
         if isinstance(error, ExactshapError) or (isinstance(error, OSError) and error.errno is not None):
             raise
+        if isinstance(error, UnicodeDecodeError):  # in the names of the columns
+            raise not_utf8(name, error) from None
         what = f"{name} cannot be read as {kind}"
         raise InputError(
             what, f"{error}"[:200] or type(error).__name__, "Check that it is complete, or write it again"
@@ -356,8 +367,7 @@ def _csv(file: StoredFile, types: CsvTypes) -> Any:
             guessed = first.schema
         # Arrow reads what is no text as bytes, which no category equals
         if other := [field.name for field in guessed if arrow.types.is_binary(field.type)]:
-            do = f"Write it in UTF-8: pandas.read_csv({file.name!r}, encoding='latin-1').to_csv('utf8.csv', index=False)"
-            raise InputError(f"{file.name} is not UTF-8", f"Column {other[0]!r} holds other bytes", do)
+            raise not_utf8(file.name, f"Column {other[0]!r} holds other bytes")
         wide = {field.name: own for field in guessed if (own := types.type_of(field.name, field.type)) is not None}
         return csv.open_csv(_stream(file), convert_options=csv.ConvertOptions(column_types=wide))
 
