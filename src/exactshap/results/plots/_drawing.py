@@ -161,28 +161,24 @@ def new_axes(width: float, height: float) -> Any:
 
 
 def fitted(ax: Axes, *, title: str = "", xlabel: str = "", size: int = 11) -> Any:
-    """Set a title or label, and wrap those and long names of players that would leave the figure."""
+    """Set a title or label, and wrap those that would leave the figure."""
     if title:
         ax.set_title(escape(title), fontsize=size)
     if xlabel:
         ax.set_xlabel(escape(xlabel), fontsize=size)
     for text in (ax.title, ax.xaxis.label, ax.yaxis.label):
         text.set_wrap(True)
-    labels = [label.get_text() for label in ax.get_yticklabels()]
-    if any(len(label) > NAME_WIDTH for label in labels):
-        ax.set_yticks(ax.get_yticks(), [in_lines(label) for label in labels])
     return ax
 
 
 def in_lines(label: str, width: int = NAME_WIDTH) -> str:
-    r"""Break an escaped name into lines, after underscores too. What three lines cannot hold goes from the middle.
+    r"""Break a name into lines, after underscores too, and escape it. What three lines cannot hold goes from the middle.
 
     >>> in_lines("customer_age_at_first_contact", 16)
     'customer_age_at_\nfirst_contact'
     """
-    text = shortened(label.replace(r"\$", "$"), width * NAME_LINES)
     lines = [""]
-    for word in _BREAK.split(text):
+    for word in _BREAK.split(shortened(label, width * NAME_LINES)):
         # A word that no line can hold is broken anywhere
         for part in textwrap.wrap(word, width, drop_whitespace=False):
             if len(lines[-1]) + len(part.rstrip()) > width:
@@ -256,7 +252,7 @@ def escape(text: str) -> str:
 
 def name_lines(ax: Axes, labels: Sequence[str], *, room: float = 0.5) -> None:
     """Write names at the lines 0, 1, 2, ... from top to bottom, with ``room`` above the first."""
-    ax.set_yticks(range(len(labels)), [in_lines(escape(label)) for label in labels])
+    ax.set_yticks(range(len(labels)), [in_lines(label) for label in labels])
     ax.set_ylim(len(labels) - 1.0 + room, -room)
     thin_ticks(ax)
 

@@ -119,7 +119,7 @@ def waterfall(plot: Plotted, i: int = 0, *, max_display: int = 10, output: int |
         ax.plot(
             [start] * 2, [place - 0.4, place + 1.4 if place < n - 1 else place + 0.6], color="#bbbbbb", linewidth=0.7, zorder=1
         )
-    ax.set_yticks(range(n), [escape(label) for label in prepared.labels])
+    name_lines(ax, prepared.labels)
     ax.set_ylim(n - 0.4 + _FOOT, -0.6)
     _name_ends(prepared, ax, largest)
     ax.set_xlabel(escape(f"{prepared.row} (model output: {prepared.unit})"), fontsize=11)
@@ -256,7 +256,7 @@ def interactions(
     order = np.argsort(-np.abs(matrix).sum(axis=1), kind="stable")[: check_count("max_display", max_display)]
     matrix, n, n_left_out = matrix[np.ix_(order, order)], len(order), explanation.n_players - len(order)
     players = [explanation.feature_names[j] for j in order]
-    names = [in_lines(escape(name)) for name in players]
+    names = [in_lines(name) for name in players]
     letters = max((len(line) for name in names for line in name.split("\n")), default=0)
     ax = new_axes(2.0 + 0.085 * letters + 0.6 * n, 1.4 + 0.06 * letters + 0.55 * n) if ax is None else ax
     # Values of single players are mostly larger: the colour scale is that of the pairs

@@ -302,7 +302,7 @@ def shape(
     _name_axis(ax.xaxis, shape.axis, turned=True)
     if shape.missing is not None:
         _name_missing(ax, shape.axis, shape.missing)
-    ax.set_xlabel(in_lines(escape(shape.axis.name)))
+    ax.set_xlabel(in_lines(shape.axis.name))
     ax.set_ylabel(escape(f"{shape.what}\n({shape.unit})"))
     ax.set_title(escape(shape.game), fontsize=9)
     ax.legend(frameon=False, fontsize=8)

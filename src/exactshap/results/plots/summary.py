@@ -27,7 +27,6 @@ from exactshap.results.plots._drawing import (
     current_palette,
     draw_bars,
     draw_rings,
-    escape,
     fitted,
     game_words,
     in_lines,
@@ -255,11 +254,11 @@ def heatmap(plot: Plotted, *, max_display: int = 10, output: int | str | None = 
     width = float(np.ptp(prediction)) or 1.0
     ax.plot(-0.75 - 1.2 * (prediction - prediction.min()) / width, color="black", linewidth=1.0)
     ax.set_ylim(n - 0.5, -2.2)
-    ax.set_yticks([-1.35, *range(n)], ["prediction", *(escape(label) for label in labels)])
+    ax.set_yticks([-1.35, *range(n)], ["prediction", *map(in_lines, labels)])
     ax.set_xlabel("rows, similar values side by side")
     ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     letters = int(9.0 * ax.figure.bbox.height / ax.figure.dpi)  # of 10 points, along three quarters of the height
-    ax.figure.colorbar(image, ax=ax, label=in_lines(escape(f"value ({explanation.unit})"), letters), extend="both")
+    ax.figure.colorbar(image, ax=ax, label=in_lines(f"value ({explanation.unit})", letters), extend="both")
     return fitted(ax, title=game_words(rows))
 
 
@@ -322,7 +321,7 @@ def decision(plot: Plotted, *, max_display: int = 10, output: int | str | None =
     ax.axvline(float(paths[:, 0].mean()), color="gray", linestyle=":", linewidth=0.9, zorder=1)
     for line in range(n + 1):
         ax.axhline(line, color="#d8dee4", linewidth=0.6, zorder=0)
-    ax.set_yticks(range(n + 1), ["baseline", *(escape(label) for label in labels)])
+    ax.set_yticks(range(n + 1), ["baseline", *map(in_lines, labels)])
     ax.set_ylim(-0.2, n + 0.2)
     drawn_rows = (
         counted(len(drawn), "row") if len(drawn) == explanation.n_rows else f"{len(drawn)} of {explanation.n_rows:,} rows"

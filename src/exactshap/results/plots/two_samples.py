@@ -180,7 +180,7 @@ def _draw(ax: Axes, marginal: Marginal, labels: tuple[str, str]) -> None:
             ha="right",
             fontsize="small",
         )
-    title = escape(f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}")
+    title = f"{marginal.name}{marginal.caption and f' ({marginal.caption})'}"
     ax.set_title(in_lines(title, letters_of(ax)), fontsize="medium")
     ax.set_ylabel("density" if marginal.categories is None else "frequency", fontsize="small")
     ax.set_ylim(bottom=0)
