@@ -144,9 +144,8 @@ def encode_columns(
         for piece in pieces_of(table):
             stop = start + piece.n_rows
             for j, coded in enumerate(is_category):
-                place = (owner, start - first)
                 # Codes are shared by all tables: a category has the same number in both samples.
-                columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, place)
+                columns[j, start:stop] = _codes(piece, j, codes[j]) if coded else _numbers(piece, j, owner, start - first)
             start = stop
     return columns, is_category
 
@@ -166,8 +165,7 @@ def _is_text(table: Table | StoredTable, j: int) -> bool:
     return values.dtype.kind in "bUS" or (values.dtype.kind == "O" and any(isinstance(v, (str, bool)) for v in values))
 
 
-def _numbers(piece: Table, j: int, place: tuple[str, int]) -> np.ndarray:
-    owner, first = place
+def _numbers(piece: Table, j: int, owner: str, first: int) -> np.ndarray:
     try:
         values = piece.select([j]).numeric(what=owner)[:, 0]
     except InputTypeError as error:  # its message is about models

@@ -185,14 +185,14 @@ def decompose_r2(
     >>> bool(abs(shares.values.sum() - shares.drift - model.score(X, y)) < 1e-12)
     True
     """
-    _refuse_other_settings(game, per_row, n_orders, n_bootstrap, (background, value_function))
+    is_replaced = background is not None or value_function != "auto"
+    _refuse_other_settings(game, per_row, n_orders is not None or n_bootstrap != 0, is_replaced)
     stored = isinstance(X, (StoredTable, str, os.PathLike))
     if game == "refit":
         if stored:
             do = "Read it: decompose_r2(model, pandas.read_parquet(path)[columns], y, game='refit')"
             raise InputError("Refits need their rows in memory", "Got a stored table", do)
-        drawn = n_orders, n_bootstrap, level, random_state
-        return refit_shares(model, X, y, sample_weight, groups, n_jobs, drawn)
+        return refit_shares(model, X, y, sample_weight, groups, n_jobs, n_orders, n_bootstrap, level, random_state)
     check_game(game)
     if stored:
         return _of_stored(
@@ -212,14 +212,14 @@ def decompose_r2(
     return sums.result(rows, frame_kind(problem.table.native))
 
 
-def _refuse_other_settings(game: Any, per_row: bool, n_orders: int | None, n_bootstrap: int, setting: tuple[Any, str]) -> None:
+def _refuse_other_settings(game: Any, per_row: bool, is_resampled: bool, is_replaced: bool) -> None:
     """Refuse settings that belong to another game."""
-    refit, resampled = game == "refit", n_orders is not None or n_bootstrap != 0
-    if resampled and not refit:
+    refit = game == "refit"
+    if is_resampled and not refit:
         raise InputError("`n_orders` and `n_bootstrap` are settings of refits", f"Got game={game!r}", "Pass game='refit'")
     if refit and per_row:
         raise InputError("Refits have no parts of R2 by rows", "Got per_row=True", "Pass per_row=False")
-    if refit and (setting[0] is not None or setting[1] != "auto"):
+    if refit and is_replaced:
         do = "Leave background= and value_function= out, or pass game='ensemble'"
         raise InputError("Refits replace no columns: they leave them out of the fit", "Got a background", do)
 

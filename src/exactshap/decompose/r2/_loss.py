@@ -137,7 +137,7 @@ def decompose_loss(
     """
     if method not in METHODS:
         raise UnknownNameError(f"Unknown method {method!r}", do=did_you_mean(str(method), METHODS))
-    problem, name, form = _prepare(model, X, y, loss, (level, power), sample_weight, groups)
+    problem, name, form = _prepare(model, X, y, loss, level, power, sample_weight, groups)
     shares, ends, error, margin = _solve(problem, form, method)
     response = form.response(margin)
     problem.check_prediction(response, 1.0 + np.abs(response))
@@ -173,7 +173,8 @@ def _prepare(
     X: TableLike,
     y: Column,
     loss: str,
-    parameters: tuple[float | None, float | None],
+    level: float | None,
+    power: float | None,
     sample_weight: Column,
     groups: Mapping[str, Any] | None,
 ) -> tuple[R2Problem, str, Loss]:
@@ -182,7 +183,7 @@ def _prepare(
     ensemble = convert(model)
     ensemble = ensemble.pick("auto") if ensemble.trees.n_trees else ensemble
     name = _loss_of(ensemble, loss)
-    form = loss_form(name, *parameters)
+    form = loss_form(name, level, power)
     problem = problem_of(model, ensemble, X, y, sample_weight, groups, "a loss")
     bad = np.flatnonzero(~form.valid(problem.y))
     if bad.size:

@@ -152,10 +152,12 @@ def refit_shares(
     sample_weight: Column,
     groups: Mapping[str, Any] | None,
     n_jobs: int | None,
-    drawn: tuple[int | None, int, float, RandomState],
+    n_orders: int | None,
+    n_bootstrap: int,
+    level: float,
+    random_state: RandomState,
 ) -> R2Decomposition:
-    """Split R2 over the players of a regression refitted on every subset; ``drawn``: orders, resamples, their level and seed."""
-    n_orders, n_bootstrap, level, random_state = drawn
+    """Split R2 over the players of a regression refitted on every subset."""
     if n_orders is not None:
         # Two pairs of an order and its reverse have a standard error.
         check_count("n_orders", n_orders, 4)
