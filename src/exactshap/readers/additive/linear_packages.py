@@ -366,16 +366,18 @@ def read_xgboost(model: Model, request: Request) -> AdditiveReader:
     if not hasattr(model, "get_booster"):
         do = "Load it into an XGBRegressor or XGBClassifier: estimator.load_model(path)"
         raise UnsupportedStructureError("A booster of gblinear predicts for a DMatrix only", "Got a Booster", do)
-    booster, outputs = model.get_booster(), Outputs.of(_xgboost_names(model), request.output, owner=type(model).__name__)
+    booster = model.get_booster()
     saved = json.loads(bytes(booster.save_raw("json")))["learner"]["gradient_booster"]["model"]
     weights = np.asarray(saved["weights"], np.float32).reshape(booster.num_features() + 1, -1)
+    names = score_names(model.classes_) if hasattr(model, "classes_") else target_names(weights.shape[1])
+    outputs = Outputs.of(names, request.output, owner=type(model).__name__)
     call = OwnCall("predict", {"output_margin": True, **_UNCHECKED})
     constant = np.ravel(call(model, np.zeros((1, booster.num_features()), np.float32)))
     fitted = None if booster.feature_names is None else tuple(booster.feature_names)
     return read_parts(
         model,
         request,
-        LinearParts(weights[:-1], constant, _xgboost_names(model), _xgboost_unit(model)),
+        LinearParts(weights[:-1], constant, names, _xgboost_unit(model)),
         fitted,
         replace(call, finish=outputs.pick),
         encode=functools.partial(_xgboost_rows, model.missing, type(model).__name__, request.feature_names),
@@ -392,14 +394,8 @@ def _xgboost_rows(missing: float, owner: str, names: tuple[str, ...] | None, X: 
 
 
 def _xgboost_unit(model: Model) -> str:
-    names = _xgboost_names(model)
     if hasattr(model, "classes_"):
+        names = score_names(model.classes_)
         return f"log-odds of class {names[0]}" if len(names) == 1 else "score before the softmax"
     objective = str(json.loads(model.get_booster().save_config())["learner"]["objective"]["name"])
     return _LOGARITHMS.get(objective, "log-odds" if objective.endswith(":logistic") else "target")
-
-
-def _xgboost_names(model: Model) -> tuple[str, ...]:
-    if hasattr(model, "classes_"):
-        return score_names(model.classes_)
-    return target_names(int(json.loads(model.get_booster().save_config())["learner"]["learner_model_param"]["num_target"]))
