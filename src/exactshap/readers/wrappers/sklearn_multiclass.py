@@ -89,7 +89,7 @@ def _read_scores(model: Model, request: Request) -> Reader:
             names=fitted,
         )
     name = name_of_sum(model, parts)
-    linear = read_side_by_side(model, request, parts, own, model_name=name, outputs=outputs, unit=unit, fitted_names=fitted)
+    linear = read_side_by_side(model, request, parts, name, predict=own, outputs=outputs, unit=unit, fitted_names=fitted)
     if linear is not None:
         return linear
     members = [Member(part, unit_row[None]) for part, unit_row in zip(parts, np.eye(len(parts)), strict=True)]
