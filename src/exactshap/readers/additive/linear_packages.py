@@ -186,7 +186,7 @@ def read_lifelines(model: Model, request: Request) -> AdditiveReader:
     if link is None:
         call, unit = FrameCall("predict_log_partial_hazard", finish=np.ravel), "log partial hazard: high is early"
     if _has_formula(model):
-        return read_formula(model, request, names, call, unit=unit, way=call.method, floor=0.0 if link is None else 1.0)
+        return read_formula(model, request, names, call, unit=unit, floor=0.0 if link is None else 1.0)
     call = replace(call, names=names)
     at_zero = call(model, np.zeros((1, len(names))))
     coefficients = np.asarray(_lifelines_coefficients(model), float)[:, None]

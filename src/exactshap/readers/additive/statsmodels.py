@@ -93,7 +93,7 @@ def read(model: Model, request: Request) -> AdditiveReader:
         # Terms may cancel, as a year and an intercept do; results without data cannot tell
         size = 0.0 if fitted.exog is None else float((np.abs(fitted.exog) @ np.abs(params)).max(initial=0.0))
         training, call, unit = getattr(fitted.data, "frame", None), _frame_call(kind, ()), _unit(model)
-        reader = read_formula(model, request, terms, call, unit=unit, way="predict", training=training, floor=size)
+        reader = read_formula(model, request, terms, call, unit=unit, training=training, floor=size)
     else:
         reader = _read_columns(model, request, columns, params.reshape(len(columns), -1))
     reader.traits = replace(reader.traits, offset_note=_offset_note(fitted))
@@ -210,7 +210,6 @@ def read_formula(
     call: FrameCall,
     *,
     unit: str,
-    way: str,
     training: Any = None,
     floor: float = 0.0,
 ) -> AdditiveReader:
@@ -218,8 +217,7 @@ def read_formula(
 
     ``model`` predicts from a pandas frame of these columns by ``call``, on the scale where the terms add up, with an absolute rounding of
     ``floor``. The background of the request says which columns there are, and of which types; ``training`` are rows of the fit, for levels
-    that the background lacks. ``parameters`` name the terms (``age:site[T.south]``); ``way`` is the method to explain as a function
-    where this cannot be done.
+    that the background lacks. ``parameters`` name the terms (``age:site[T.south]``).
     """
     name = type(model).__name__
     if request.background is None or not request.background.is_frame:
@@ -229,7 +227,7 @@ def read_formula(
     background = request.background
     given = background.names or ()
     found = {parameter: [j for j, column in enumerate(given) if _names(parameter, column)] for parameter in parameters}
-    _require_narrow(found, name, way)
+    _require_narrow(found, name, call.method)
     used = sorted({j for columns in found.values() for j in columns})
     names = tuple(given[j] for j in used)
     background = check_columns(background, names, len(names), owner=name, what="background")
@@ -263,11 +261,11 @@ def _names(parameter: str, column: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(column)}(?!\w)", parameter) is not None
 
 
-def _require_narrow(found: Mapping[str, Sequence[int]], owner: str, way: str) -> None:
+def _require_narrow(found: Mapping[str, Sequence[int]], owner: str, method: str) -> None:
     """Refuse interactions of many columns, as all their subsets would be called."""
     wide = next((parameter for parameter, columns in found.items() if len(columns) > MAX_COLUMNS_OF_TERM), None)
     if wide is not None:
-        do = f"Call it: explain(model.{way}, X, background)"
+        do = f"Call it: explain(model.{method}, X, background)"
         got = f"Got {wide!r} on {len(found[wide])} columns; at most {MAX_COLUMNS_OF_TERM} are read"
         raise UnsupportedStructureError(f"A term of {owner} joins too many columns", got, do)
 
