@@ -15,6 +15,7 @@ from exactshap._runtime.machine import clocked
 from exactshap.errors import ExplanationWarning, message, warn
 from exactshap.frames import Table
 from exactshap.games import Game, spread
+from exactshap.readers._request import REPLACING
 from exactshap.readers._traits import Traits
 from exactshap.semivalues import Semivalue
 from exactshap.solvers import Cost, Posterior, Solution, choose, count_sets, player_sets, solve
@@ -87,7 +88,7 @@ class Reader(ABC):
         It is the independent reference that ``verify`` compares ``game(X).value(masks)`` with. The default handles the value
         functions that are defined by replacing columns: "interventional" and "baseline".
         """
-        if self.traits.background is None or self.traits.value_function not in ("interventional", "baseline"):
+        if self.traits.background is None or self.traits.value_function not in REPLACING:
             return None
         return _hand_masked(self, X, masks)
 

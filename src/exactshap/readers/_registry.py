@@ -27,7 +27,7 @@ from exactshap.errors import (
 )
 from exactshap.readers._base import Reader, is_of_target
 from exactshap.readers._identity import answering_method, is_regressor, library_class, replaced
-from exactshap.readers._request import CONDITIONAL, NoConditionalMeans, Request
+from exactshap.readers._request import CONDITIONAL, REPLACING, NoConditionalMeans, Request
 from exactshap.readers._ways_out import asks_loss, no_loss, refuse_missing_attribute, require_fitted_at_all
 
 # class (in the model's MRO, by module and name; "module.*" is every class of a package) -> reader module[:function]
@@ -271,7 +271,7 @@ def read(model: Model, request: Request) -> Reader:
 def _calls_probabilities(model: Model, request: Request) -> bool:
     """Say whether ``output=`` means probabilities that the whole model can be called for."""
     is_whole = request.players is None and request.background is not None and not request.background.is_sparse
-    is_plain = request.value_function in ("auto", "interventional", "baseline")
+    is_plain = request.value_function in ("auto", *REPLACING)
     has_probabilities = callable(getattr(model, "predict_proba", None)) and not is_regressor(model)
     return request.asks_response and is_whole and is_plain and has_probabilities
 

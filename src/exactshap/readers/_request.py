@@ -12,6 +12,8 @@ from exactshap._runtime.types import Model
 from exactshap.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, no_output
 from exactshap.frames import Table
 
+# Of any model with a background: columns are replaced by those of its rows.
+REPLACING = ("interventional", "baseline")
 # Conditional means of any model with a background.
 CONDITIONAL = ("observational", "observational-copula", "observational-forest")
 # What shap and papers call value functions.
@@ -144,7 +146,9 @@ def _route(name: str, known: tuple[str, ...]) -> str:
     return did_you_mean(name, known) if known else "Remove it"
 
 
-def choose_value_function(request: Request, supported: tuple[str, ...], default: str | None, *, owner: str) -> str:
+def choose_value_function(
+    request: Request, supported: tuple[str, ...] = REPLACING, default: str | None = None, *, owner: str
+) -> str:
     """Return the user's value function, or the one by default.
 
     By default that is interventional with a background, else the family's own, ``default``: None if the family needs one. ``owner``

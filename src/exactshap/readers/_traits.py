@@ -14,7 +14,7 @@ from exactshap._runtime.progress import Calls
 from exactshap._runtime.types import Foreign, Model, TableLike
 from exactshap.errors import InputError, InputTypeError
 from exactshap.frames import Table, check_columns, with_unique_index
-from exactshap.readers._request import Columns, Request, choose_value_function, select_outputs
+from exactshap.readers._request import REPLACING, Columns, Request, choose_value_function, select_outputs
 
 # Games that replace nothing by background rows.
 _WITHOUT_BACKGROUND = ("functional", "normalized", "path_dependent")
@@ -299,7 +299,7 @@ class Traits:
         request: Request,
         *,
         n_columns: int,
-        value_functions: tuple[str, ...],
+        value_functions: tuple[str, ...] = REPLACING,
         default: str | None = None,
         fitted_names: tuple[str, ...] | None = None,
         names: tuple[str, ...] | None = None,
@@ -314,7 +314,7 @@ class Traits:
         n_columns : int
             Of the rows.
         value_functions : tuple of str
-            Those of the reader, and ``default`` without a background; None if the family needs one.
+            Those of the reader, by default "interventional" and "baseline", and ``default`` without a background; None if it needs one.
         fitted_names : tuple of str, default=None
             What the model itself knows, and a frame must have.
         names : tuple of str, default: ``fitted_names``

@@ -34,7 +34,6 @@ from exactshap.solvers.additive import (
     stacks_cost,
 )
 
-VALUE_FUNCTIONS = ("interventional", "baseline")
 # Rows of a block of a linear model, for which copying takes as long as solving.
 LINEAR_ROWS = 2**18
 # Rows of a block: its work arrays stay in a core's caches, and threads share 100,000 rows
@@ -63,7 +62,6 @@ class AdditiveReader(Reader):
             model_name=model_name,
             fitted_names=form.fitted_names or fitted_names(model),
             n_columns=form.n_columns,
-            value_functions=VALUE_FUNCTIONS,
             default="interventional" if own_rows else None,
             output_names=form.outputs.names,
             single_output=form.outputs.single,

@@ -131,8 +131,7 @@ class BlackBox(Reader):
     def __init__(self, function: Callable[..., Any], request: Request) -> None:
         name, background = name_of(function), request.background
         # First, as the function cannot be called without reference rows.
-        value_functions = ("interventional", "baseline")
-        choose_value_function(request, value_functions, None, owner=name)
+        choose_value_function(request, owner=name)
         assert background is not None
         if background.is_sparse:
             do = "Pass dense rows, and a function that makes them sparse: lambda rows: f(scipy.sparse.csr_matrix(rows))"
@@ -146,7 +145,6 @@ class BlackBox(Reader):
             request,
             model_name=name,
             n_columns=background.n_columns,
-            value_functions=value_functions,
             unit="probability" if is_probability else "output of the function",
             # A row needs many calls: small blocks for progress and for threads
             block_rows=self.options["rows_together"] or 4,

@@ -236,9 +236,7 @@ def with_outer_response(read: Callable[..., Reader]) -> Callable[..., Reader]:
         outer = request.outer_response
         if outer is None or not hasattr(model, outer.call.method):
             return read(model, request, *names)
-        choose_value_function(
-            request, ("interventional", "baseline"), None, owner=f"The {outer.unit} of {type(model).__name__}"
-        )
+        choose_value_function(request, owner=f"The {outer.unit} of {type(model).__name__}")
         score = read(model, of_score(request), *names)
         assert isinstance(score, KernelReader)
         machine = score.strategy.machine

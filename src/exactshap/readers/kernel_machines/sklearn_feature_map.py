@@ -87,7 +87,6 @@ class FourierReader(Reader):
             request,
             fitted_names=fitted_names(feature_map),
             n_columns=len(self.frequencies),
-            value_functions=("interventional", "baseline"),
             output_names=outputs.names,
             single_output=outputs.single,
             unit=parts.unit,

@@ -162,7 +162,6 @@ class NetworkReader(RowReader[np.ndarray]):
             request,
             fitted_names=fitted_names(model),
             n_columns=len(layer.weights),
-            value_functions=("interventional", "baseline"),
             output_names=outputs.names,
             single_output=outputs.single,
             unit=unit,

@@ -65,7 +65,7 @@ def read_trees(
         # The margin of all classes, as a softmax of one class needs the scores of the others.
         response, output = _known_response(model, request, ensemble, known), "all"
         response = response if outer is None else outer.after(response)
-    choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {response.unit} of {ensemble.name}")
+    choose_value_function(request, owner=f"The {response.unit} of {ensemble.name}")
     margin = TreeReader(model, replace(request, output=output, options={}), ensemble, own_call, refuse)
     if outer is not None and margin.traits.single_output == outer.takes_several:
         raise UnknownNameError(no_output(ensemble.name, request.output, ensemble.output_names))

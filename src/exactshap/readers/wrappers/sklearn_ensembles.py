@@ -278,7 +278,7 @@ def _calibrated(one: Model, request: Request, model: Model, unit: str) -> Reader
         if request.background is None and isinstance(error, UnsupportedStructureError):
             raise
         if request.background is not None:
-            choose_value_function(request, ("interventional", "baseline"), None, owner=f"The {unit} of {type(model).__name__}")
+            choose_value_function(request, owner=f"The {unit} of {type(model).__name__}")
         raise refused from error
 
 
