@@ -12,6 +12,7 @@ from exactshap.errors import ExplanationWarning, InputError, ModelFormatError, U
 from exactshap.testing import check_reader
 from exactshap.trees import load, loads
 from exactshap.trees.ensemble import _build
+from exactshap.trees.formats import catboost as from_catboost
 from exactshap.trees.formats import xgboost as from_xgboost
 from exactshap.trees.formats.xgboost import from_document
 from reference_ubj import document_of, typed, write
@@ -296,6 +297,16 @@ def test_category_sets_are_bounded(monkeypatch):
     block["categories_nodes"], block["categories_sizes"] = [], []
     block["categories_segments"] = []
     with pytest.raises(ModelFormatError, match=rf"tree {k} node \d+: a categorical split without categories"):
+        loaded(content)
+
+
+def test_category_sets_of_all_trees_together_are_bounded(monkeypatch):
+    content = document("catboost_categories.json")
+    monkeypatch.setattr(from_catboost, "MAX_WORDS", int(loaded(content).trees.category_count.sum()))
+    loaded(content)
+    with_categories = next(tree for tree in content["oblivious_trees"] if "OneHotFeature" in str(tree["splits"]))
+    content["oblivious_trees"].append(with_categories)
+    with pytest.raises(ModelFormatError, match=r"tree 4 node \d+: the category sets are too large. The limit is \d+ words"):
         loaded(content)
 
 

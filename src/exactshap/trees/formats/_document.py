@@ -226,9 +226,8 @@ class Node(NamedTuple):
     missing_left: bool = False
     value: np.ndarray | float | None = None  # None of splits
     cover: float = 0.0
-    members: Sequence[int] | None = (
-        None  # categories that a split sends above, whatever the threshold; None: numbers are compared
-    )
+    # Categories that a split sends above, whatever the threshold; None: numbers are compared
+    members: Sequence[int] | None = None
 
 
 def tree_of(
@@ -249,9 +248,11 @@ def tree_of(
     nodes = [node(q, entry) for q, entry in enumerate(entries)]
     feature, threshold, missing, values, cover, members = zip(*nodes, strict=True)
     coded = {q: some for q, some in enumerate(members) if some is not None}
-    if sum(max(some, default=0) // 32 + 1 for some in coded.values()) > most_words:
-        raise ModelFormatError(f"{where}: the category sets are too large", f"The limit is {MAX_WORDS} words")
-    swapped = list(coded)  # members of a set go left
+    swapped, words = list(coded), np.cumsum([max(some, default=0) // 32 + 1 for some in coded.values()])
+    if (words > most_words).any():
+        q = swapped[int(np.argmax(words > most_words))]
+        raise ModelFormatError(f"{where} node {q}: the category sets are too large", f"The limit is {MAX_WORDS} words")
+    # Members of a set go left
     left[swapped], right[swapped] = right[swapped], left[swapped]
     nothing = np.zeros(np.shape(values[-1]))  # the last entry is a leaf
     return RawTree(
