@@ -17,7 +17,6 @@ _OPTIONAL = (
     "shapiq",
     "jinja2",
     "typer",
-    "rich",
     "skops",
     "xgboost",
     "xgboost-cpu",

@@ -171,7 +171,6 @@ def test_agrees_with_qshap_on_its_own_ground(depth):
 def files(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("typer")
-    pytest.importorskip("rich")
     xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     frame = pandas.DataFrame(rng.normal(size=(80, 3)), columns=["age", "bmi", "sex"])
