@@ -58,6 +58,7 @@ print(*there, file=sys.stderr)
 def test_explaining_imports_no_pictures_pages_comparisons_or_reasons():
     done = subprocess.run([sys.executable, "-c", EXPLAIN], capture_output=True, text=True, check=True)
     there = done.stderr.split()
+    assert len(there) <= 80
     unused = ("plots", "report", "comparison", "reasons", "decomposition", "explanation._storage", "data._importance")
     assert "exactshap.results.explanation" in there
     assert not [name for name in there if name.startswith(tuple(f"exactshap.results.{each}" for each in unused))]

@@ -40,14 +40,6 @@ from exactshap.readers._request import Request
 from exactshap.readers._request import choose_value_function as choose_value_function
 from exactshap.readers._request import players_of as players_of
 from exactshap.readers._request import select_outputs as select_outputs
-from exactshap.readers._row_games import Coalitions as Coalitions
-from exactshap.readers._row_games import ConditionalGame as ConditionalGame
-from exactshap.readers._row_games import RowGames as RowGames
-from exactshap.readers._row_games import RowReader as RowReader
-from exactshap.readers._row_games import averaged as averaged
-from exactshap.readers._row_games import solve_moving as solve_moving
-from exactshap.readers._row_games import some_coalitions as some_coalitions
-from exactshap.readers._row_games import split_by_row as split_by_row
 from exactshap.readers._state import ModelState as ModelState
 from exactshap.readers._traits import Offset as Offset
 from exactshap.readers._traits import Outputs as Outputs
@@ -77,6 +69,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from exactshap.readers._row_games import Coalitions as Coalitions
+    from exactshap.readers._row_games import ConditionalGame as ConditionalGame
+    from exactshap.readers._row_games import RowGames as RowGames
+    from exactshap.readers._row_games import RowReader as RowReader
+    from exactshap.readers._row_games import averaged as averaged
+    from exactshap.readers._row_games import solve_moving as solve_moving
+    from exactshap.readers._row_games import some_coalitions as some_coalitions
+    from exactshap.readers._row_games import split_by_row as split_by_row
     from exactshap.readers.additive import AdditiveModel, TermScores, explain_terms
     from exactshap.readers.kernel_machines import KernelMachine
     from exactshap.readers.networks import OneLayerNetwork
@@ -84,6 +84,7 @@ if TYPE_CHECKING:
 __getattr__ = on_first_use(
     __name__,
     {
+        "_row_games": "Coalitions ConditionalGame RowGames RowReader averaged solve_moving some_coalitions split_by_row",
         "additive": "AdditiveModel TermScores explain_terms",
         "kernel_machines": "KernelMachine",
         "networks": "OneLayerNetwork",

@@ -15,7 +15,6 @@ from exactshap.frames import Table
 from exactshap.games import Game, LiveGame, ProductGame, affine, with_equal_shares
 from exactshap.readers._base import Reader, among_all
 from exactshap.readers._request import Columns, NoConditionalMeans, Request
-from exactshap.readers._row_games import averaged
 from exactshap.semivalues import Hierarchy, Question, Semivalue, find
 from exactshap.solvers import Cost, Solution, solve
 
@@ -240,6 +239,8 @@ class HierarchicalReader(DelegatingReader):
         game = self.inner.game(X)
         found = solve(game, semivalue, order, budget=budget)
         if (replicates := getattr(game, "replicates", 1)) > 1:  # of a sampled conditional mean
+            from exactshap.readers._row_games import averaged
+
             found = averaged(found, replicates, self.traits.single_output)
         scale = (
             self.inner.solve(X, find("shapley"), 1).scale if self.traits.calls is None else found.scale

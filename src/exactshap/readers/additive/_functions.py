@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from exactshap._runtime.slices import slices
 from exactshap._runtime.threads import raise_if_cancelled
 from exactshap.errors import InputError
-from exactshap.readers.additive._homogeneous import Interpolant
 from exactshap.readers.additive._terms import (
     BACKGROUND_CHUNK,
     CHUNK_VALUES,
@@ -24,6 +23,9 @@ from exactshap.readers.additive._terms import (
     weighted_mean,
 )
 from exactshap.solvers.additive import Stack
+
+if TYPE_CHECKING:
+    from exactshap.readers.additive._homogeneous import Interpolant
 
 # -- products of one-column bases ----------------------------------------------------------------------------------------
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactshap._runtime.types import Model
 from exactshap.errors import UnknownNameError, no_output
 from exactshap.readers import OwnCall, Reader, Request
 from exactshap.readers.additive._additive import AdditiveReader
-from exactshap.readers.additive._responses import response_of_score
-from exactshap.readers.responses import Response, no_response, of_score
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
 
 # Links of generalised models: unit of the score, inverse link (None: the score is the response), unit of the response
 LINKS = {
@@ -28,6 +29,8 @@ def unit_of_link(link: str) -> str:
 
 def response_of_link(model: Model, link: str, call: OwnCall, why: str) -> Response:
     """Return the mean of the target, which ``call`` answers; refuse links that are not known."""
+    from exactshap.readers.responses import Response, no_response
+
     if link not in LINKS:
         raise no_response(model, why)
     _, inverse, unit = LINKS[link]
@@ -48,6 +51,8 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
                 outer = None
             if outer is None and not request.asks_response:
                 return read(model, request)
+            from exactshap.readers.responses import of_score
+
             score = read(model, of_score(request))
             response = describe(model) if outer is None else outer
             if outer is not None and score.traits.single_output == outer.takes_several:
@@ -58,6 +63,8 @@ def with_response(describe: Callable[[Any], Response]) -> Callable[[_Read], Call
                 raise UnknownNameError(no_output(score.traits.model_name, request.output, score.traits.output_names))
             if response.link is None:
                 return score
+            from exactshap.readers.additive._responses import response_of_score
+
             return response_of_score(score, response, request)
 
         return read_either

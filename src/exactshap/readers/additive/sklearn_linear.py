@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -31,7 +31,10 @@ from exactshap.readers.additive._additive import AdditiveForm, AdditiveReader
 from exactshap.readers.additive._functions import FunctionTerm, SeparateTerms
 from exactshap.readers.additive._terms import LinearTerms
 from exactshap.readers.additive.response import with_response
-from exactshap.readers.responses import Response, no_response, probabilities
+
+if TYPE_CHECKING:
+    from exactshap.readers.responses import Response
+
 
 # Steps that predict one product, with or without a link
 LINEAR = (
@@ -85,6 +88,8 @@ def is_logistic(model: Model) -> bool:
 
 def response_of(model: Model) -> Response:
     """Return the second class's probability, or a generalised linear model's mean."""
+    from exactshap.readers.responses import Response, no_response, probabilities
+
     parts = linear_parts(model)
     if not hasattr(model, "classes_"):
         return Response(None if parts.link is None else "exponential", OwnCall("predict"), "target")
