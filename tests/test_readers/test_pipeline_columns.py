@@ -8,14 +8,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, StandardScaler
 from sklearn.svm import SVR
 
 from exactshap import explain
 from exactshap.errors import InputError, UnsupportedModelError, UnsupportedStructureError
 from reader_checks import check_answers
-from tolerances import SINGLE_PRECISION_SUM
+from tolerances import SINGLE_PRECISION_SUM, conditioned
 
 RNG = np.random.default_rng(3)
 X = pd.DataFrame(RNG.normal(size=(120, 4)), columns=["a", "a_b", "c", "d"])
@@ -276,3 +276,12 @@ def test_category_encoders_are_read_column_by_column(name):
     by_covers = explain(model, frame[:4])
     total = by_covers.baseline + by_covers.values.sum(axis=1)
     np.testing.assert_allclose(total, model.predict(frame[:4]), atol=SINGLE_PRECISION_SUM)
+
+
+def test_all_that_is_made_of_one_column_needs_no_background():
+    """Also of a function in a union, which does not say how many columns it makes."""
+    both = make_union(FunctionTransformer(lambda cells: cells**2), StandardScaler())
+    model = make_pipeline(ColumnTransformer([("both", both, ["c"])], remainder="passthrough"), SVR()).fit(X, Y)
+    found = explain(model, X[:3])
+    assert (found.value_function, found.feature_names) == ("functional", tuple(X.columns))
+    np.testing.assert_allclose(found.baseline + found.values.sum(axis=1), model.predict(X[:3]), atol=conditioned(100))

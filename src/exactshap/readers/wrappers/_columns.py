@@ -73,7 +73,7 @@ class ColumnOwners:
         """
         step, chains = unfrozen(step), chains_of(step)
         if chains != [[step]]:
-            return np.concatenate([self.after_chain(chain, owners, rows) for chain in chains])
+            return np.concatenate([owners[:0], *(self.after_chain(chain, owners, rows) for chain in chains)])
         if isinstance(step, Weight):
             return owners
         name = sklearn_name(step)
@@ -92,7 +92,7 @@ class ColumnOwners:
             rows = rows if rows is None or not place else table_after(rows.copy(), chain[place - 1])
             owners = owners[step.columns] if isinstance(step, Selected) else self.after(step, owners, rows)
             # Whatever a step makes of the columns of one player is that player's.
-            if isinstance(step, Selected) and is_whole and step.n_outputs and self._is_of_one(owners):
+            if isinstance(step, Selected) and is_whole and self._is_of_one(owners):
                 return np.full(step.n_outputs, owners[0])
         return owners
 
@@ -149,29 +149,38 @@ class Selected:
     """Select columns of a table, as a ColumnTransformer does for each of its steps."""
 
     columns: list[int]
-    n_outputs: int  # of the chain that follows; 0 where several chains share them
+    n_outputs: int  # of the steps that follow
 
 
 def chains_of(step: Model) -> list[list[Any]]:
-    """Return the chains of steps that a step joins. Its outputs are theirs, one chain after the other."""
+    """Return the chains of steps that a step joins. Its outputs are theirs, one chain after the other; a single step is its own."""
     step = unfrozen(step)
     name = sklearn_name(step)
     if step is None or _is(step, "passthrough"):
         return [[]]
     if name == "Pipeline":
-        *before, last = flat_steps(step) or [None]
-        return [[*before, *chain] for chain in chains_of(last)]
+        return [flat_steps(step)]
     if name == "FeatureUnion":
         parts = [(name, part) for name, part in step.transformer_list if part is not None and not _is(part, "drop")]
-        return [[*chain, *_weight(step, name)] for name, part in parts for chain in chains_of(part)]
+        return [[part, *_weight(step, name)] for name, part in parts]
     if name == "ColumnTransformer":
         # Private, but it holds selections by name, mask and callable as numbers.
         indices = {name: list(map(int, columns)) for name, columns in step._transformer_to_input_indices.items()}
         widths = {name: place.stop - place.start for name, place in step.output_indices_.items()}
-        parts = [(name, chains_of(part)) for name, part, _ in step.transformers_ if not _is(part, "drop") and widths[name]]
-        selected = {name: Selected(indices[name], widths[name] if len(chains) == 1 else 0) for name, chains in parts}
-        return [[selected[name], *chain, *_weight(step, name)] for name, chains in parts for chain in chains]
+        parts = [(name, part) for name, part, _ in step.transformers_ if not _is(part, "drop") and widths[name]]
+        return [[Selected(indices[name], widths[name]), part, *_weight(step, name)] for name, part in parts]
     return [[step]]
+
+
+def all_chains_of(step: Model) -> list[list[Any]]:
+    """Return the same with the last step of each chain taken apart, too."""
+    found = []
+    for chain in chains_of(step):
+        weight = [part for part in chain[-1:] if isinstance(part, Weight)]
+        *before, last = chain[: len(chain) - len(weight)] or [None]
+        is_apart = last is None or last is unfrozen(step)
+        found += [chain] if is_apart else [[*before, *inner, *weight] for inner in all_chains_of(last)]
+    return found
 
 
 def _weight(step: Model, part: str) -> list[Weight]:

@@ -44,7 +44,7 @@ from exactshap.readers.wrappers._columns import (
     SAMPLE_PIPELINE,
     TRIED_ROWS,
     ColumnOwners,
-    chains_of,
+    all_chains_of,
     flat_steps,
     is_unknown,
     require_apart,
@@ -281,7 +281,7 @@ def maps_side_by_side(steps: Sequence[Any]) -> tuple[int, BeforeMaps] | None:
     """Return the place of the step that holds maps, and what is before them. None without a linear model behind it."""
     for place, step in enumerate(steps[:-1]):
         if sklearn_name(step) in ("ColumnTransformer", "FeatureUnion"):
-            parts = [_part(chain) for chain in chains_of(step)]
+            parts = [_part(chain) for chain in all_chains_of(step)]
             if any(is_map(part.maps[0]) for part in parts if part.maps) and is_projection(
                 [MapsSideBySide(()), *steps[place + 1 :]]
             ):
