@@ -179,6 +179,18 @@ def test_a_forest_counts_its_tables():
     assert_close(small(X).values, explainer(X).values, np.abs(Y).max(), n_terms=30 * 2**9, n_players=9)
 
 
+def test_a_forest_whose_tables_fill_the_limit_is_explained():
+    rows = np.random.default_rng(0).normal(size=(1000, 10))
+    model = RandomForestRegressor(600, max_depth=8, random_state=0).fit(rows, rows[:, 0] * rows[:, 1])
+    tables = 8.0 * Explainer(model, rows[:20]).reader._prepared.tables.of_order(1).rows.table_start[-1]
+    assert tables > 2.0**25
+    for fraction in (0.5, 0.7, 0.8, 0.9, 1.0):
+        small = Explainer(model, rows[:20], memory_limit=fraction * tables)
+        assert small.reader._prepared.tables is not None or fraction < 0.8
+        assert small.plan(rows).memory <= fraction * tables
+        assert small(rows[:3]).certificate().passed
+
+
 def test_a_sampled_black_box_counts_the_covariances_of_its_calls():
     rows, weights = RNG.normal(size=(3, 16)), RNG.normal(size=16)
     settings = {"budget": 700, "random_state": 0, "progress": False}

@@ -29,7 +29,7 @@ from exactshap.solvers.trees._leaf_engine import LeafEngine, leaf_costs
 from exactshap.solvers.trees._linear_engine import LinearEngine, check_cells
 from exactshap.solvers.trees._path_engine import PathEngine, path_costs
 from exactshap.solvers.trees._sums import weighted_mean, whole_weights
-from exactshap.solvers.trees._table_engine import TableEngine
+from exactshap.solvers.trees._table_engine import CHUNK_BYTES, TableEngine, room_of_tables
 from exactshap.trees import FlatTrees, apply, cover_shares, margin, take_trees
 from exactshap.trees import prepared as rounded
 from exactshap.trees.ensemble import LinearLeaves, complete_forest, offsets_of
@@ -218,7 +218,8 @@ def prepare_trees(
         empty = weighted_mean(margin(trees, background), weights)
         other_costs = leaf_costs(trees, shape, len(background))
         rows = np.ascontiguousarray(rounded(trees, background).T), *whole_weights(weights)
-    by_tables = choose_trees(forecast(trees, shape), other_costs, memory_limit, may_refill=background is not None)
+    room = room_of_tables(memory_limit)
+    by_tables = choose_trees(forecast(trees, shape), other_costs, room, may_refill=background is not None)
     tables, rest = None, None
     if by_tables.any():
         some = take_trees(trees, np.flatnonzero(by_tables))
@@ -315,10 +316,12 @@ def choose_trees(tables: TableForecast, other_costs: np.ndarray, limit: float, *
     # No tables at all, made to look cheaper so that tables must beat them clearly
     totals = [other_costs.sum() / MIN_ADVANTAGE]
     # Refilled tables take no memory between calls, but fewer rows share a filling
-    options = [(NOMINAL_ROWS, tables.table_bytes + background)] + [(REFILLED_ROWS, background)] * may_refill
-    for n_rows, needed in options:
+    in_use = min(float(tables.table_bytes.sum()), 2.0 * CHUNK_BYTES)
+    options = [(NOMINAL_ROWS, tables.table_bytes + background, limit)]
+    options += [(REFILLED_ROWS, background, limit - in_use)] * may_refill
+    for n_rows, needed, room in options:
         costs = tables.cost(n_rows)
-        chosen = smallest_first(needed, costs < other_costs, limit)
+        chosen = smallest_first(needed, costs < other_costs, room)
         choices.append(chosen)
         totals.append(np.where(chosen, costs, other_costs).sum())
     return choices[int(np.argmin(totals))]

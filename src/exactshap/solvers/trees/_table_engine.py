@@ -28,6 +28,9 @@ BLOCK_ROWS = 1024
 BLOCK_BYTES = 2**21
 # Numbers of players of all codes while they are made, and sums of one block.
 WORK_BYTES = 3.5 * 2**20
+# Largest fraction of the memory limit for tables and the counted background, besides ``WORK_BYTES``: trees without tables and rows need
+# room, too. Forests of 200 to 400 trees on 3,000 rows fill 1 GiB with tables.
+TABLES_FRACTION = 7 / 8
 # Rows that are answered cell by cell before tables are filled, at least: the first row of 100 to 1,000 boosted trees of depth 6 to 10
 # takes a half to a sixth of the time of a filling; one of pairs at depth 10, 40 ms in place of 1.2 to 2.7 s.
 CELL_BY_CELL_ROWS = 16
@@ -92,6 +95,15 @@ def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
             s = powers[: m - size + 1]
             weights[size, m, s] = moments[s, m - size - s]
     return weights
+
+
+def room_of_tables(limit: float) -> float:
+    """Return the bytes for tables and the counted background, of all that may be in use.
+
+    >>> room_of_tables(2.0**30) / 2**20, room_of_tables(2.0**16) / 2**16
+    (892.5, 0.5)
+    """
+    return max(limit / 2.0, TABLES_FRACTION * limit - WORK_BYTES)
 
 
 class OrderTables(NamedTuple):
@@ -160,7 +172,7 @@ class TableEngine:
         """Return the layout of the tables for sets of 1..order players."""
         rows = lay_rows(self.tables.groups, self.tables.leaves, self.n_players, order, self.trees.n_outputs)
         n_sets, n_bytes = int(rows.offsets[order + 1]), 8.0 * rows.table_start[-1]
-        is_kept = bool(n_bytes <= self.limit)
+        is_kept = bool(n_bytes <= room_of_tables(self.limit) - self.held)
         held = "kept" if is_kept else f"in runs of {CHUNK_BYTES / 2**20:.0f} MiB"
         method = f"tables ({n_bytes / 2**20:.1f} MiB in {len(self.tables.groups.root)} groups, {held})"
         memory = WORK_BYTES + (n_bytes if is_kept else min(n_bytes, 2.0 * CHUNK_BYTES))
