@@ -121,7 +121,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def _errors_name(target: Path) -> Iterator[None]:
-    """Name the file of the user in errors of the system, which name its draft or no file."""
+    """Name the user's file in errors of the system. These name its draft or no file."""
     try:
         yield
     except OSError as error:

@@ -37,10 +37,10 @@ def factorise_lower(matrix: np.ndarray) -> bool:
 
 
 def solve_definite(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return L and K^-1 B of a symmetric K = L L^T, or None if K is not positive definite.
+    """Return L and K^-1 B; None where K = L L^T is not positive definite.
 
-    L is the lower triangle of ``matrix.T``, whose memory is overwritten: of ``matrix``, K row by row, only entries on and above the
-    diagonal are read.
+    L is the lower triangle of ``matrix.T``, in the same memory: of ``matrix``, K row by row, only entries on and above the diagonal are
+    read, and they are overwritten.
     """
     factor = matrix.T
     if factorise_lower(factor):

@@ -57,7 +57,7 @@ def on_first_use(package: str, names: Mapping[str, str]) -> Callable[[str], Any]
 
 
 class MethodOnFirstUse:
-    """Stand for a function as a method, whose module is imported when the method is first used.
+    """Stand for a function as a method; its module is imported on first use.
 
     >>> class Folder(str):
     ...     joined = MethodOnFirstUse("os.path", "join")

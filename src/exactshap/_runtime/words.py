@@ -110,7 +110,7 @@ POWERS_FROM = 1e9
 
 
 def in_words(value: float, *, sign: str = "", digits: int = 4, largest: float = 0.0) -> str:
-    """Return a number with so many digits and a typographic minus, below 1e9 in full; zero has no sign.
+    """Return a number with so many digits, below 1e9 in full. The minus is typographic; zero has no sign.
 
     Of numbers that are shown together the ``largest`` decides for all of them, so that they are written alike.
 

@@ -110,7 +110,7 @@ class Manifest:
 
 
 def _resumable(error: OSError, target: Path) -> OSError:
-    """Return the error of a write that failed during a run, with what to do."""
+    """Return a failed write's error with what to do."""
     do = "make room" if error.errno in _FULL else "put that right"
     text = f"{error.strerror or error}: finished results are kept; {do} and run again to resume"
     return OSError(error.errno or 0, text, str(target))

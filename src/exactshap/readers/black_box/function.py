@@ -170,7 +170,7 @@ class BlackBox(Reader):
         names = _named(self.options["output_names"], ("output",) if is_vector else names, name)
         chosen, single = select_outputs(names, output, owner=name)
         output_names, single = tuple(names[k] for k in chosen), is_vector or single
-        # Networks and boosters whose last layer or objective is the user's own return margins
+        # Networks and boosters with a last layer or objective of the user's own return margins
         if unit == "probability" and np.abs(first - 0.5).max(initial=0.0) > 0.5 + MOST_BEYOND:
             unit = "output of the function"
         if single:
@@ -564,14 +564,14 @@ _READINGS: dict[str, tuple[Callable[[Model, Request], Reader], ...]] = {
 
 @dataclass(frozen=True, eq=False)
 class _Answers:
-    """Hold a method's answers on background rows, with which readings of its owner are compared."""
+    """Hold a method's answers on background rows. Readings of its owner are compared with them."""
 
     method: Callable[..., Any]
     background: Table
 
     @functools.cached_property
     def rows(self) -> Table:
-        """Return the first background rows, plain and mixed with neighbours, of which they take every other column."""
+        """Return the first background rows, plain and mixed: with every other column of their neighbour."""
         here = np.arange(min(self.background.n_rows, CHECKED_ROWS))
         neighbours = self.background.take(np.concatenate([here, (here + 1) % self.background.n_rows]))
         return self.background.take(np.tile(here, 2)).hybrid(neighbours, np.arange(self.background.n_columns) % 2 == 0)

@@ -364,7 +364,7 @@ def bootstrap_deviations(values: np.ndarray, n_bootstrap: int, generator: np.ran
 
 
 def _resamples(n: int, n_bootstrap: int, generator: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield how often each of n rows is drawn with replacement, (n_resamples, n), some resamples at a time."""
+    """Yield how often each row is drawn with replacement: (n_resamples, n), some resamples at a time."""
     for some in slices(n_bootstrap, _DRAWS_AT_ONCE // n):
         yield generator.multinomial(n, np.full(n, 1.0 / n), size=some.stop - some.start)
 

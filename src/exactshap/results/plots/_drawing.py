@@ -277,7 +277,7 @@ def room_at_tips(texts: Sequence[str]) -> float:
 
 
 def draw_bars(ax: Axes, values: np.ndarray, ends: np.ndarray | None = None, **style: Any) -> None:
-    """Draw bars at the lines 0, 1, 2, ..., with whiskers to the lower and upper ``ends`` (2, n_bars) that are known."""
+    """Draw bars at lines 0, 1, ..., with whiskers. These reach the lower and upper ``ends`` (2, n_bars) that are known."""
     ax.barh(range(len(values)), values, zorder=2, **style)
     known = np.zeros(len(values), bool) if ends is None else np.isfinite(ends).all(axis=0)
     if ends is not None and known.any():

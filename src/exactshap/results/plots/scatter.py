@@ -233,7 +233,7 @@ def prepare_shape(explanation: ExplanationData, main_effects: ExplanationData, f
 
 
 def _joint_axis(explanation: ExplanationData, other: ExplanationData, j: int) -> Axis:
-    """Return the cells of a player in both explanations, one under the other, with the categories of both."""
+    """Return a player's cells in both explanations, with the categories of both."""
     one, two = (axis(rows, shown, j) for rows in (explanation, other) if (shown := cells(rows)) is not None)
     if one.kind != "text" and two.kind != "text":
         return replace(one, numbers=np.concatenate([one.numbers, two.numbers]))

@@ -21,7 +21,7 @@ N_SHADES = 9
 
 
 def rendered(name: str, **content: Any) -> str:
-    """Return a template filled with content, of which text is escaped and control characters are replaced."""
+    """Fill a template. Text is escaped and control characters are replaced."""
     jinja2 = require("jinja2", "report", purpose="A report")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),

@@ -225,7 +225,7 @@ def _positive(numbers: np.ndarray) -> np.ndarray:
 
 
 def _solved(kernel: np.ndarray, white: float, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return L of K = L L^T, lower, and K^-1 y, or None where K is not positive definite; ``kernel`` is overwritten."""
+    """Return L and K^-1 y; None where K = L L^T is not positive definite. ``kernel`` is overwritten."""
     kernel.flat[:: len(kernel) + 1] += white + JITTER
     return solve_definite(kernel, answers)
 

@@ -98,7 +98,7 @@ def path_weights(semivalue: Semivalue, order: int, largest: int) -> np.ndarray:
 
 
 def room_of_tables(limit: float) -> float:
-    """Return the bytes for tables and the counted background, of all that may be in use.
+    """Return the bytes left for tables and the counted background.
 
     >>> room_of_tables(2.0**30) / 2**20, room_of_tables(2.0**16) / 2**16
     (892.5, 0.5)

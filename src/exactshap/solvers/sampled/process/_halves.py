@@ -1,4 +1,4 @@
-"""Hold the halves of a game at coalitions, and the covariances of a process over them."""
+"""Hold the halves of a game, and covariances of a process over coalitions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ BLOCK_ROWS = 256
 
 
 def covariance(points: np.ndarray, others: np.ndarray, theta: np.ndarray, sign: int) -> np.ndarray:
-    """Return the covariances (n_points, n_others) of one half, without the white part, for rows of -1 and 1."""
+    """Return covariances (n_points, n_others) of one half, without the white part. Rows are of -1 and 1."""
     return of_half(*kernel_parts(points, others, theta, paired=sign != 0), sign)
 
 
 def kernel_parts(
     points: np.ndarray, others: np.ndarray, theta: np.ndarray, *, paired: bool
 ) -> tuple[np.ndarray, np.ndarray | float]:
-    """Return k(x, x') / 2 and k(x, -x') / 2, which both halves of pairs need; k(x, x') and 0 for single coalitions."""
+    """Return k(x, x') / 2 and k(x, -x') / 2 for pairs; k(x, x') and 0 for single coalitions."""
     inner, spread = (points * (0.5 * theta)) @ others.T, 0.5 * theta.sum()
     if not paired:
         return np.exp(inner - spread), 0.0

@@ -1,6 +1,6 @@
 r"""Find the relevances of players, the most probable hyperparameters of a process over coalitions.
 
-The evidence of the calls and a weak prior are maximised by Newton steps, whose curvature takes two products with d columns.
+Newton steps maximise the evidence of the calls and a weak prior; their curvature takes two products with d columns.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Evidence:
 
     @classmethod
     def of_halves(cls, points: np.ndarray, halves: Sequence[Half], theta: np.ndarray, white: float) -> list[Evidence] | None:
-        """Return the evidence of each half, or None where a covariance is not positive definite."""
+        """Return each half's evidence; None where a covariance is not positive definite."""
         same, mirrored = kernel_parts(points, points, theta, paired=halves[0].sign != 0)
         matrices = [of_half(same, mirrored, half.sign) for half in halves]
         for matrix in matrices:
