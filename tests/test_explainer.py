@@ -207,8 +207,10 @@ def test_an_inexact_result_raises_or_warns_and_keeps_its_residual():
 
 
 def test_requests_that_cannot_fit_are_refused_with_numbers():
-    with pytest.raises(BudgetError, match=r"It would need .* GiB; the limit is"):
+    with pytest.raises(BudgetError, match=r"It would need .* GiB; the limit is .*, or group columns with groups=\.$"):
         Explainer(MODEL, memory_limit=1000)(X[:3])
+    with pytest.raises(BudgetError, match=r"at order 2 .*, or group columns with groups=; a lower order= needs less\.$"):
+        Explainer(MODEL, memory_limit=1000)(X[:3], order=2)
     wide = SVR().fit(rng.normal(size=(20, 300)), rng.normal(size=20))
     with pytest.raises(BudgetError, match="sets; the limit is"):
         Explainer(wide)(np.zeros((1, 300)), order=4)

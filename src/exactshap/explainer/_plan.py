@@ -221,10 +221,11 @@ def block_size(reader: Reader, n_rows: int, order: int, limit: float) -> int:
     fits = bisect.bisect_right(range(1, most + 1), limit, key=lambda rows: reader.memory(rows, order))
     if fits:
         return fits
+    advice = reader.traits.advice_on_memory
     raise BudgetError(
         f"Explaining one row at order {order} does not fit in memory_limit",
         f"It would need {memory_needed(reader.memory(1, order), limit)}",
-        reader.traits.advice_on_memory,
+        advice if order == 1 else f"{advice}; a lower order= needs less",
     )
 
 

@@ -275,7 +275,7 @@ class Traits:
     uses_threads: bool = False
     second_reading: Callable[[], SecondReading] = SecondReading
     calls: Calls | None = None
-    advice_on_memory: str = "Raise memory_limit=, lower the order, or group columns with groups="
+    advice_on_memory: str = "Raise memory_limit=, or group columns with groups="
     reference: Table = field(init=False)  # the background, of a reader that has one
     n_features: int = field(init=False)
     n_players: int = field(init=False)
