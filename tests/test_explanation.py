@@ -662,6 +662,20 @@ def test_every_value_function_of_every_reader_has_its_sentence():
     assert [name for name in sorted(names) if "see the documentation" in value_function_sentence(name)] == []
 
 
+def test_a_baseline_of_millions_is_written_in_full():
+    for baseline, text in ((26245021.4, "26245021"), (140.2109, "140.211"), (3e9, "3e+09"), (-1234567.0, "-1234567")):
+        explanation = Explanation(
+            values=[[1.0]],
+            baseline=[baseline],
+            prediction=[baseline + 1.0],
+            residual=[0.0],
+            tolerance=1e-6,
+            feature_names=["age"],
+            value_function="baseline",
+        )
+        assert explanation.facts()["baseline"] == text
+
+
 def test_a_passed_certificate_shows_the_tolerance_of_its_largest_residual():
     """Rows of which nothing is asked (tolerance 0, residual 0) would give 'at most 1e-15 (tolerance 0): passed'."""
     size = np.where(np.arange(6) == 1, 1e-15, 0.0)

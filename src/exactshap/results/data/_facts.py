@@ -11,6 +11,7 @@ import numpy as np
 
 from exactshap import __version__
 from exactshap._runtime.progress import fewer_coalitions
+from exactshap._runtime.words import POWERS_FROM
 from exactshap.results.data._certificate import without_noise
 
 if TYPE_CHECKING:
@@ -161,9 +162,14 @@ def _range(array: np.ndarray) -> str:
         return "none"
     columns = array.reshape(len(array), -1)
     low, high = columns.min(axis=0), columns.max(axis=0)
-    ends = [(f"{a:.6g}", f"{b:.6g}") for a, b in zip(low, high, strict=True)]
+    ends = [(_six(a), _six(b)) for a, b in zip(low, high, strict=True)]
     texts = [a if a == b else f"{a} to {b}" for a, b in ends]  # rows may differ by rounding alone
     return ", ".join(texts[:6]) + (", ..." if len(texts) > 6 else "")
+
+
+def _six(number: float) -> str:
+    """Return a number with six digits, millions in full, as pictures have them."""
+    return f"{number:.0f}" if 1e6 <= abs(number) < POWERS_FROM else f"{number:.6g}"
 
 
 def readable(explanation: Data) -> Data:

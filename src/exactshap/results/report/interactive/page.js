@@ -22,8 +22,9 @@ const mean = (numbers, rows, of = Number) => rows.reduce((sum, i) => sum + of(nu
 const count = (rows) => `${rows.length.toLocaleString("en-US")} row${rows.length === 1 ? "" : "s"}`;
 const number = (value, signDisplay = "negative") => {
   if (!Number.isFinite(value)) return "missing";
-  const size = Math.abs(value), notation = size && (size < 1e-4 || size >= 1e7) ? "scientific" : "standard";
-  const digits = size >= 1e4 && notation === "standard" ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 4 };
+  const size = Math.abs(value), notation = size && (size < 1e-4 || size >= 1e9) ? "scientific" : "standard";
+  const whole = size >= 1e7 ? { maximumSignificantDigits: 7 } : { maximumFractionDigits: 0 }; // the page holds seven digits
+  const digits = size >= 1e4 && notation === "standard" ? whole : { maximumSignificantDigits: 4 };
   const form = { ...digits, useGrouping: size >= 1e4, signDisplay, notation };
   return value.toLocaleString("en-US", form).replace(/-/g, "\u2212").replace("E", "e");
 };
