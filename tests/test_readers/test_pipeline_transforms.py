@@ -99,7 +99,7 @@ def below_a_scaled_target(step):
 @pytest.mark.parametrize("as_frame", [False, True])
 @pytest.mark.parametrize("build", [lambda step: make_pipeline(step, Ridge()), in_a_column_transformer, below_a_scaled_target])
 def test_steps_that_write_leave_the_rows_alone(build, as_frame, kind):
-    make = (lambda rows: pd.DataFrame(rows, columns=NAMES)) if as_frame else np.array
+    make = (lambda rows: pd.DataFrame(rows.copy(), columns=NAMES)) if as_frame else np.array
     model, careful = (build(step).fit(make(FITTED), Y) for step in (kind(copy=False), kind()))
     rows, background = make(X[:50]), make(FITTED[:20])
     explainer = Explainer(model, background)

@@ -156,9 +156,8 @@ def _changed(row: Table, changes: dict[str, Any]) -> Any:
     frame = nw.from_native(row.native, eager_only=True)
     cells = []
     for name, value in changes.items():
-        # Of the column's own dtype, whether pandas or narwhals has a word for its missing cells
-        nothing = nw.when(nw.lit(False)).then(nw.col(name)).alias(name)
-        cells.append(nothing if is_missing(value) else _cell(frame[name], value))
+        # Shifted by its one row a column is missing, in its own dtype, whether pandas or narwhals has a word for that
+        cells.append(nw.col(name).shift(1) if is_missing(value) else _cell(frame[name], value))
     return frame.with_columns(*cells).to_native()
 
 
