@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app = _app(arguments)
     except ImportError as error:
-        _fail(f'The command needs typer ({error}). Install them with: pip install "exactshap[cli]"', 2)
+        _fail(f'The command needs typer ({error}). Install it with: pip install "exactshap[cli]"', 2)
     _quiet_warnings()
     try:
         app(args=arguments, prog_name="exactshap")
