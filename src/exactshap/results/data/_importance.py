@@ -400,7 +400,7 @@ def studentised_interval(
         # A resample of one distinct value has no spread: that of the rows is used
         spread = np.sqrt(np.maximum(shares @ np.square(flat) - np.square(means), 0.0) / (n - 1))
         scores.append(means / np.where(spread > 1e-3 * error, spread, np.where(error > 0, error, 1.0)))
-    high, low = (np.quantile(np.concatenate(scores), q, axis=0) for q in (1.0 - tail, tail))
+    high, low = np.quantile(np.concatenate(scores), [1.0 - tail, tail], axis=0)
     if n <= _FEW_ROWS:
         reach = _student_reach(level, n - 1.0)
         high, low = np.maximum(high, reach), np.minimum(low, -reach)
