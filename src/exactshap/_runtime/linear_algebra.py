@@ -36,12 +36,13 @@ def factorise_lower(matrix: np.ndarray) -> bool:
     return _lapack("dpotrf", matrix)
 
 
-def solve_definite(matrix: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return L and K^-1 B; None where K = L L^T is not positive definite.
+def solve_definite(matrix: np.ndarray, right: np.ndarray, *, ridge: float = 0.0) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return L and K^-1 B; None where K = L L^T, with ``ridge`` on its diagonal, is not positive definite.
 
     L is the lower triangle of ``matrix.T``, in the same memory: of ``matrix``, K row by row, only entries on and above the diagonal are
     read, and they are overwritten.
     """
+    matrix.flat[:: len(matrix) + 1] += ridge
     factor = matrix.T
     if factorise_lower(factor):
         return None

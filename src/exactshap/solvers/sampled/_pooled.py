@@ -73,7 +73,7 @@ class Pool:
     def at(cls, points: Points, answers: np.ndarray, logs: np.ndarray) -> Pool:
         n_players, n_columns = points.members.shape[1], points.distances.shape[1]
         theta, alpha, white = np.split(np.exp(logs), [n_players, n_players + n_columns])
-        solved = _solved(points.kernel(theta, alpha), float(white[0]), answers)
+        solved = solve_definite(points.kernel(theta, alpha), answers, ridge=float(white[0]) + JITTER)
         if solved is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
         return cls(points, theta, alpha, float(white[0]) + JITTER, *solved)
@@ -224,12 +224,6 @@ def _positive(numbers: np.ndarray) -> np.ndarray:
     return np.where(numbers > 0, numbers, 1.0)
 
 
-def _solved(kernel: np.ndarray, white: float, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return L and K^-1 y; None where K = L L^T is not positive definite. ``kernel`` is overwritten."""
-    kernel.flat[:: len(kernel) + 1] += white + JITTER
-    return solve_definite(kernel, answers)
-
-
 def find_logs(points: Points, answers: np.ndarray) -> np.ndarray:
     """Return the logarithms of theta, alpha and tau: the maximum of the posterior given at most 800 of the points."""
     from scipy.optimize import minimize
@@ -259,7 +253,7 @@ def evidence(points: Points, answers: np.ndarray, logs: np.ndarray) -> tuple[flo
     n_players, n_columns = points.members.shape[1], points.distances.shape[1]
     theta, alpha, white = np.split(np.exp(logs), [n_players, n_players + n_columns])
     kernel = points.kernel(theta, alpha)
-    solved = _solved(kernel.copy(), float(white[0]), answers)
+    solved = solve_definite(kernel.copy(), answers, ridge=float(white[0]) + JITTER)
     if solved is None:
         return IMPOSSIBLE, np.zeros(len(logs))
     factor, dual = solved

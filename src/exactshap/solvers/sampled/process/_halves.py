@@ -73,8 +73,7 @@ class FittedHalf:
         matrix = np.empty((len(points), len(points)))
         for rows in slices(len(points), BLOCK_ROWS):
             matrix[rows, rows.start :] = covariance(points[rows], points[rows.start :], theta, half.sign)
-        matrix.flat[:: len(matrix) + 1] += white + JITTER
-        solved = solve_definite(matrix, half.target)
+        solved = solve_definite(matrix, half.target, ridge=white + JITTER)
         if solved is None:
             raise np.linalg.LinAlgError("The covariance of the sampled coalitions is not positive definite")
         factor, dual = solved

@@ -1,10 +1,11 @@
-r"""Find the relevances of players, the most probable hyperparameters of a process over coalitions.
+"""Find the relevances of players, the most probable hyperparameters of a process over coalitions.
 
 Newton steps maximise the evidence of the calls and a weak prior; their curvature takes two products with d columns.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -179,24 +180,23 @@ class Evidence:
     difference: np.ndarray  # K_s - K_m, (m, m)
     factor: np.ndarray  # lower Cholesky factor of K = K_s + K_m + the free constant + the white part
     dual: np.ndarray  # alpha = K^-1 y, (m, n_outputs)
-    variance: np.ndarray  # (n_outputs,)
 
     @classmethod
     def of_halves(cls, points: np.ndarray, halves: Sequence[Half], theta: np.ndarray, white: float) -> list[Evidence] | None:
         """Return each half's evidence; None where a covariance is not positive definite."""
         same, mirrored = kernel_parts(points, points, theta, paired=halves[0].sign != 0)
-        matrices = [of_half(same, mirrored, half.sign) for half in halves]
-        for matrix in matrices:
-            matrix.flat[:: len(points) + 1] += white + JITTER
-        solved = [solve_definite(matrix, half.target) for matrix, half in zip(matrices, halves, strict=True)]
-        known = [(half, *each) for half, each in zip(halves, solved, strict=True) if each is not None]
-        if len(known) < len(halves):
-            return None
-        variances = [np.maximum((half.target * dual).sum(axis=0) / len(points), 1e-300) for half, _, dual in known]
-        return [
-            cls(points, half, theta, white, same - half.sign * mirrored, factor, dual, variance)
-            for (half, factor, dual), variance in zip(known, variances, strict=True)
-        ]
+        found = []
+        for half in halves:
+            solved = solve_definite(of_half(same, mirrored, half.sign), half.target, ridge=white + JITTER)
+            if solved is None:
+                return None
+            found.append(cls(points, half, theta, white, same - half.sign * mirrored, *solved))
+        return found
+
+    @functools.cached_property
+    def variance(self) -> np.ndarray:
+        """Return the profiled scales (n_outputs,)."""
+        return np.maximum((self.half.target * self.dual).sum(axis=0) / len(self.points), 1e-300)
 
     def value(self) -> float:
         log_determinant = 2.0 * np.log(self.factor.diagonal()).sum()
